@@ -8,6 +8,7 @@ class JournalType(models.TextChoices):
     FEE = "fee"  # available and debt, or unsettled -> fees: known after the payment
     SETTLED = "settled"  # unsettled -> available: the acquirer paid it, or a refund needs it
     TRANSFER_RECEIVED = "transfer_received"  # acquirer and fees -> bank and write-offs: it paid what it owed
+    TRANSFER_SEEN = "transfer_seen"  # suspense -> bank of the acquirer: our bank reports its transfer
     DIFFERENCE_BOOKED = "difference_booked"  # acquirer -> write-offs, or back
     UNSETTLED = "unsettled"  # available -> unsettled: the refund that needed it did not happen
     REFUND_RESERVED = "refund_reserved"  # available -> reserved

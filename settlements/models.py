@@ -26,6 +26,13 @@ class TransferState(models.TextChoices):
 OPEN_STATES = (TransferState.PENDING, TransferState.SENT)
 
 
+class AcquirerTransferQuerySet(models.QuerySet["AcquirerTransfer"]):
+    def arrived_unseen(self, net_amount: int) -> "AcquirerTransferQuerySet":
+        """Transfers of this amount that arrived, and that no bank transaction shows; the newest first."""
+        unseen = self.filter(state=TransferState.PAID, bank_transaction_id=None, net_amount=net_amount)
+        return unseen.order_by("-created_at")
+
+
 class AcquirerTransfer(StateMachine):
     """Money that an acquirer transfers to our bank account, as it reports it. Amounts are satang."""
 
@@ -45,21 +52,34 @@ class AcquirerTransfer(StateMachine):
     state = models.CharField(max_length=7, choices=TransferState.choices)
     created_at = models.DateTimeField(help_text="The acquirer's time.")
     arrived_at = models.DateTimeField(null=True, help_text="The acquirer's time.")
+    bank_transaction_id = PublicId(null=True, help_text="The money as our bank reports it.")
+
+    objects = AcquirerTransferQuerySet.as_manager()
 
     class Meta:
         triggers = [
             triggers.keep_rows("a transfer of an acquirer is never deleted"),
-            triggers.ReadOnly("what the acquirer reported stays", exclude=["state", "arrived_at"]),
+            triggers.ReadOnly(
+                "what the acquirer reported stays", exclude=["state", "arrived_at", "bank_transaction_id"]
+            ),
+            triggers.set_once("bank_transaction_id", "a transfer keeps where it was seen"),
             triggers.Transitions(),
             triggers.set_once("arrived_at", "a transfer keeps when it arrived"),
         ]
         indexes = [
             # Which transfers are read again, and the list.
             models.Index(fields=["acquirer", "created_at"], name="acquirertransfer_newest"),
+            # Which transfer a bank transaction shows.
+            models.Index(
+                fields=["net_amount"],
+                condition=Q(bank_transaction_id__isnull=True, state="paid"),
+                name="acquirertransfer_unseen",
+            ),
         ]
         constraints = [
             known("state", TransferState, name="acquirertransfer_state_known"),
             models.UniqueConstraint(fields=["acquirer", "transfer_id"], name="acquirertransfer_once"),
+            models.UniqueConstraint(fields=["bank_transaction_id"], name="acquirertransfer_seen_once"),
             models.CheckConstraint(
                 condition=Q(amount=F("net_amount") + F("fee") + F("fee_vat"))
                 & Q(amount__gt=0, fee__gte=0, fee_vat__gte=0),

@@ -23,7 +23,7 @@ from core.console import personal_data
 from core.console.form_fields import PlainCharField
 from core.thai import thaibanks
 from payments.models import Payment
-from reconciliation.exceptions import confirmations, contradictions, resolutions
+from reconciliation.exceptions import acquirer_transfers, confirmations, contradictions, resolutions
 from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import returns
@@ -252,6 +252,12 @@ def _can_be_sent(is_to_payer: bool, summary: ExceptionSummary, now: datetime) ->
     return True
 
 
+def _is_of_acquirer(summary: ExceptionSummary, now: datetime) -> bool:
+    if ResolutionType.ACQUIRER not in summary.allowed_types:
+        return False
+    return bool(acquirer_transfers.candidates(_transaction_of(summary)))
+
+
 def _send_to(
     bank_transaction_id: str,
     *,
@@ -332,6 +338,14 @@ EXCEPTION_ACTS = (
             "the bank proves later that there are two."
         ),
         resolutions.merge, is_bulk=True,
+    ),
+    _act(
+        "acquirer", _("It is a transfer of the acquirer"), _T.ACQUIRER,
+        _(
+            "The acquirer has reported this transfer of %(amount)s, and merchants have their parts of it. "
+            "The money leaves suspense, and nobody gets it again."
+        ),
+        acquirer_transfers.identify, form=acquirer_transfers.TransferForm, is_possible=_is_of_acquirer,
     ),
     _act(
         "dismiss", _("Dismiss"), _T.DISMISSED,

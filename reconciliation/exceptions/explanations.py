@@ -60,6 +60,7 @@ RESOLUTIONS = {
         "The payment succeeds with its amount, and the excess will be sent back to the payer."
     ),
     ResolutionType.MERGED: _("Two reports were the same bank transaction: it is counted once."),
+    ResolutionType.ACQUIRER: _("The money is a transfer of the acquirer, whose payments have it already."),
     ResolutionType.DISMISSED: _("Dismissed: no action needed."),
     ResolutionType.WRITTEN_OFF: _("Written off: the bank reversed money that had already been sent back."),
     ResolutionType.REOPENED: _("Reopened for staff."),

@@ -80,6 +80,8 @@ def _allowed_if_confirmed(bank_transaction: BankTransaction) -> frozenset[Resolu
     if probable_duplicates.find([bank_transaction]):
         return frozenset({ResolutionType.MERGED})
     types = {ResolutionType.ATTACHED, ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND}
+    if bank_transaction.match_result == MatchResult.UNMATCHED:
+        types |= {ResolutionType.ACQUIRER}
     is_acceptable = bank_transaction.match_result in ACCEPTABLE
     if is_acceptable and bank_transaction.payment is not None and bank_transaction.payment.status in PAYABLE:
         types |= {ResolutionType.ACCEPTED}
@@ -105,7 +107,7 @@ def attach(bank_transaction_id: str, *, payment_id: str, note: str, now: datetim
         payment = _lock_payable(payment_id, now)
     except PaymentNotFound:
         raise ActRefused(_("There is no payment with this id.")) from None
-    bank_transaction = _lock_usable(bank_transaction_id)
+    bank_transaction = lock_usable(bank_transaction_id)
     if ResolutionType.ATTACHED not in allowed_types(bank_transaction):
         raise ActRefused(_("Only a credit can be attached to a payment."))
     if payment is None:
@@ -326,7 +328,7 @@ def _lock_with_payment(bank_transaction_id: str, now: datetime) -> tuple[BankTra
     """
     payment_id = _payment_id_of(bank_transaction_id)
     payment = None if payment_id is None else _lock_payable(payment_id, now)
-    return _lock_usable(bank_transaction_id), payment
+    return lock_usable(bank_transaction_id), payment
 
 
 def _lock_payable(payment_id: str, now: datetime) -> Payment | None:
@@ -350,7 +352,7 @@ def _lock_open(bank_transaction_id: str) -> BankTransaction:
     return bank_transaction
 
 
-def _lock_usable(bank_transaction_id: str) -> BankTransaction:
+def lock_usable(bank_transaction_id: str) -> BankTransaction:
     """Do what `_lock_open` does. Raises ProbableDuplicate for money that probably counts already."""
     bank_transaction = _lock_open(bank_transaction_id)
     for other in probable_duplicates.find([bank_transaction]).values():
@@ -365,7 +367,7 @@ def _lock_returnable(bank_transaction_id: str, type: ResolutionType) -> BankTran
     """
     if (payment_id := _payment_id_of(bank_transaction_id)) is not None:
         Payment.objects.locked(payment_id)
-    bank_transaction = _lock_usable(bank_transaction_id)
+    bank_transaction = lock_usable(bank_transaction_id)
     returnable.check_confirmed(bank_transaction)
     if type not in allowed_types(bank_transaction):
         raise ActRefused(_("This bank transaction has no money that can be returned."))

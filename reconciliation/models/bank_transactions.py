@@ -48,6 +48,7 @@ class ResolutionState(models.TextChoices):
     SENT_BACK = "sent_back", "Sent back to the payer"
     TAKEN_BACK = "taken_back", "Reversed by the bank"  # before staff decided
     MERGED = "merged", "Merged into another bank transaction"  # they were two reports of one
+    ACQUIRER = "acquirer", "A transfer of the acquirer"
     DISMISSED = "dismissed"  # a reversal of money that never came in
     WRITTEN_OFF = "written_off"  # a reversal of money that has left already: the operator's loss
 
@@ -250,6 +251,7 @@ class BankTransaction(DigestedRow, StateMachine):
             ("send_to_exception", "Can send money back to another account"),
             ("manual_return_exception", "Can record money that was sent back at the bank"),
             ("merge_exception", "Can merge bank transactions that are one"),
+            ("acquirer_exception", "Can identify money as a transfer of an acquirer"),
             ("dismiss_exception", "Can dismiss exceptions about no money of ours"),
             ("write_off_exception", "Can write off money that a bank took back"),
             ("credit_exception", "Can credit merchants with refunds that came back"),

@@ -29,6 +29,7 @@ class ResolutionType(models.TextChoices):
     # A card was charged a wrong amount, and staff refunded it at the acquirer.
     BOOKED_FAILED = "booked_failed"
     REOPENED = "reopened"  # it was dismissed, merged or written off by mistake
+    ACQUIRER = "acquirer"  # a transfer of an acquirer
     CONFIRMED = "confirmed"  # a second person confirmed money that only a statement reports
 
 
@@ -69,6 +70,7 @@ class Resolution(CausedRow):
                 condition=Q(
                     type__in=[
                         "merged",
+                        "acquirer",
                         "dismissed",
                         "kept",
                         "written_off",

@@ -78,10 +78,11 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('pending', 'Pending'), ('sent', 'Sent'), ('paid', 'Paid'), ('failed', 'Failed')], max_length=7)),
                 ('created_at', models.DateTimeField(help_text="The acquirer's time.")),
                 ('arrived_at', models.DateTimeField(help_text="The acquirer's time.", null=True)),
+                ('bank_transaction_id', core.database.columns.PublicId(db_collation='C', help_text='The money as our bank reports it.', max_length=31, null=True)),
             ],
             options={
-                'indexes': [models.Index(fields=['acquirer', 'created_at'], name='acquirertransfer_newest')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'sent', 'paid', 'failed'])), name='acquirertransfer_state_known'), models.UniqueConstraint(fields=('acquirer', 'transfer_id'), name='acquirertransfer_once'), models.CheckConstraint(condition=models.Q(('amount', django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(models.F('net_amount'), '+', models.F('fee')), '+', models.F('fee_vat'))), ('amount__gt', 0), ('fee__gte', 0), ('fee_vat__gte', 0)), name='acquirertransfer_amounts_add_up'), models.CheckConstraint(condition=models.Q(models.Q(('arrived_at__isnull', False), ('state', 'paid')), models.Q(models.Q(('state', 'paid'), _negated=True), ('arrived_at__isnull', True)), _connector='OR'), name='acquirertransfer_arrived_iff_paid')],
+                'indexes': [models.Index(fields=['acquirer', 'created_at'], name='acquirertransfer_newest'), models.Index(condition=models.Q(('bank_transaction_id__isnull', True), ('state', 'paid')), fields=['net_amount'], name='acquirertransfer_unseen')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'sent', 'paid', 'failed'])), name='acquirertransfer_state_known'), models.UniqueConstraint(fields=('acquirer', 'transfer_id'), name='acquirertransfer_once'), models.UniqueConstraint(fields=('bank_transaction_id',), name='acquirertransfer_seen_once'), models.CheckConstraint(condition=models.Q(('amount', django.db.models.expressions.CombinedExpression(django.db.models.expressions.CombinedExpression(models.F('net_amount'), '+', models.F('fee')), '+', models.F('fee_vat'))), ('amount__gt', 0), ('fee__gte', 0), ('fee_vat__gte', 0)), name='acquirertransfer_amounts_add_up'), models.CheckConstraint(condition=models.Q(models.Q(('arrived_at__isnull', False), ('state', 'paid')), models.Q(models.Q(('state', 'paid'), _negated=True), ('arrived_at__isnull', True)), _connector='OR'), name='acquirertransfer_arrived_iff_paid')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
@@ -91,6 +92,10 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='acquirertransfer',
             trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."acquirer" IS DISTINCT FROM NEW."acquirer" OR OLD."transfer_id" IS DISTINCT FROM NEW."transfer_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."fee" IS DISTINCT FROM NEW."fee" OR OLD."fee_vat" IS DISTINCT FROM NEW."fee_vat" OR OLD."net_amount" IS DISTINCT FROM NEW."net_amount" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")) THEN RAISE EXCEPTION \'what the acquirer reported stays\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='011f3d99ec3b33fa376444f8af8997b757365bdc', operation='UPDATE', pgid='pgtrigger_read_only_79e4d', table='settlements_acquirertransfer', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='acquirertransfer',
+            trigger=pgtrigger.compiler.Trigger(name='bank_transaction_id_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.bank_transaction_id IS NOT NULL AND NEW.bank_transaction_id IS DISTINCT FROM OLD.bank_transaction_id) THEN RAISE EXCEPTION 'a transfer keeps where it was seen' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='70fb7d5dca7c8a56b1dade7ff1b7e7d28a02410a', operation='UPDATE', pgid='pgtrigger_bank_transaction_id_set_once_f917d', table='settlements_acquirertransfer', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='acquirertransfer',

@@ -6,17 +6,21 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
+from audit_trail.acts import ActRefused
 from banks import SettledItem
 from core import clock
 from ledger import queries
 from ledger import services as ledger
 from payments.models import CardCharge
+from reconciliation.exceptions import acquirer_transfers
+from reconciliation.models import BankTransaction
 from settlements import questions
 from settlements.errors import NothingToBook, QuestionClosed
 from settlements.models import AcquirerTransfer, OpenQuestion, Settlement
 from tests.audit import differences
 from tests.concurrency import run_concurrently
-from tests.conftest import Shop
+from tests.conftest import SandboxBankClient, Shop
+from tests.reconciliation.builders import Seller
 from tests.settlements.conftest import AMOUNT, COST, COST_VAT, DAY, FEE, NET, VAT, ReportingAcquirer, item_of
 
 pytestmark = pytest.mark.django_db
@@ -280,3 +284,42 @@ def test_item_of_another_amount_than_its_payment_is_asked(shop: Shop, acquirer: 
     acquirer.read()
     assert asked() == [("fee_differs", -1)]
     assert not differences()
+
+
+# --- the money on our bank account --------------------------------------------------------------------
+
+
+def on_account(seller: Seller, amount: int) -> BankTransaction:
+    """Money that the bank reports with an unknown reference."""
+    code = seller.shop.qr_code()
+    assert seller.bank.notify(code, satang=amount, reference1="PAYOUT").status_code == 200
+    return BankTransaction.objects.get(reference1="PAYOUT")
+
+
+def test_money_on_the_account_is_a_transfer_and_leaves_suspense(
+    shop: Shop, bank: SandboxBankClient, acquirer: ReportingAcquirer
+) -> None:
+    made = acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    money = on_account(Seller(shop, bank), made.net)
+    (transfer,) = acquirer_transfers.candidates(money)
+    assert balance_of("suspense:sandbox") == [made.net]
+    acquirer_transfers.identify(money.id, transfer_id=transfer.pk, note="Its slip.", now=clock.now())
+    assert balance_of("suspense:sandbox") == [0]
+    assert ledger.balance(shop.merchant.id).available == NET
+    money.refresh_from_db()
+    assert (money.resolution_state, acquirer_transfers.candidates(money)) == ("acquirer", [])
+    assert not differences()
+
+
+def test_money_of_another_amount_is_no_transfer(
+    shop: Shop, bank: SandboxBankClient, acquirer: ReportingAcquirer
+) -> None:
+    made = acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    money = on_account(Seller(shop, bank), made.net - 1)
+    with pytest.raises(ActRefused, match="another amount"):
+        acquirer_transfers.identify(
+            money.id, transfer_id=AcquirerTransfer.objects.get().pk, note="x", now=clock.now()
+        )
+    assert balance_of("suspense:sandbox") == [made.net - 1]

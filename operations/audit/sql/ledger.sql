@@ -72,7 +72,7 @@ GROUP BY journal_id
 SELECT id::text, type FROM ledger_journal
 WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
     'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled',
-    'transfer_received', 'difference_booked')
+    'transfer_received', 'transfer_seen', 'difference_booked')
 -- found
 SELECT id::text, CASE
     WHEN owners > 1 THEN 'of several merchants'
@@ -89,6 +89,7 @@ SELECT id::text, CASE
     WHEN type = 'held' AND accounts ~ '^-(bank|acquirer) [+]suspense$' THEN type
     WHEN type = 'accepted' AND accounts = '-suspense +available' THEN type
     WHEN type = 'sent_back' AND accounts ~ '^-suspense [+](bank|acquirer)$' THEN type
+    WHEN type = 'transfer_seen' AND accounts = '-suspense +bank' THEN type
     WHEN type = 'merged' AND accounts = '-suspense +bank' THEN type
     WHEN type = 'unmerged' AND accounts = '-bank +suspense' THEN type
     WHEN type = 'written_off' AND accounts = '-write_offs +bank' THEN type
@@ -106,7 +107,7 @@ FROM (
     JOIN ledger_entry AS entry ON entry.journal_id = journal.id
     WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
         'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled',
-    'transfer_received', 'difference_booked')
+    'transfer_received', 'transfer_seen', 'difference_booked')
     GROUP BY journal.id
 ) AS posting
 

@@ -116,6 +116,15 @@ LATERAL (VALUES ({SUSPENSE_OF_BANK}, -gone), ('bank:' || bank, gone))
 {JOURNAL_LINES}
 WHERE journal.type IN ('merged', 'unmerged')
 
+-- rule: money of an acquirer is one of its transfers
+SELECT id, amount::text FROM reconciliation_banktransaction WHERE resolution_state = 'acquirer'
+-- found
+SELECT bank_transaction_id, (-sum(entry.amount))::text
+FROM settlements_acquirertransfer AS transfer JOIN ledger_journal AS journal
+    ON journal.subject_id = bank_transaction_id AND journal.type = 'transfer_seen'
+JOIN ledger_entry AS entry ON entry.journal_id = journal.id AND starts_with(account_id, 'suspense')
+WHERE state = 'paid' GROUP BY bank_transaction_id, net_amount HAVING -sum(entry.amount) = net_amount
+
 -- rule: merged bank transactions are probable duplicates
 SELECT id, 'merged' FROM reconciliation_banktransaction WHERE resolution_state = 'merged'
 -- found

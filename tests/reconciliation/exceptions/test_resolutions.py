@@ -309,7 +309,7 @@ def test_allowed_resolution_types_per_match_result(seller: Seller) -> None:
     cases = [
         (seller.late(), MONEY | {ResolutionType.ACCEPTED}),
         (seller.mismatch(), MONEY | {ResolutionType.ACCEPTED}),
-        (seller.unmatched(), MONEY),
+        (seller.unmatched(), MONEY | {ResolutionType.ACQUIRER}),
         (seller.duplicate(), MONEY),
         (mine, frozenset()),
         (seller.report(seller.shop.qr_code(), type="decline"), frozenset()),
