@@ -42,8 +42,12 @@ class PayoutAccountNotFound(Exception):
 
 def check(merchant_id: str, bank_code: str, account: str, *, now: datetime) -> None:
     """Check that money may go to the account. Raises PayoutAccountNotAllowed, PayoutAccountTooNew."""
-    if not is_restricted(merchant_id):
-        return
+    if is_restricted(merchant_id):
+        check_listed(merchant_id, bank_code, account, now=now)
+
+
+def check_listed(merchant_id: str, bank_code: str, account: str, *, now: datetime) -> None:
+    """Do what `check` does, also while the list is off."""
     listed = _find(merchant_id, bank_code, account)
     if listed is None:
         raise PayoutAccountNotAllowed(param=FIELD)
