@@ -52,6 +52,7 @@ class Act(models.TextChoices):
     PAYOUT_ACCOUNT_ADDED = "payout_account_added", _("Added a payout account")
     PAYOUT_ACCOUNT_REMOVED = "payout_account_removed", _("Removed the payout account")
     PAYOUT_LIST_SWITCHED = "payout_list_switched", _("Switched the list of payout accounts")
+    PAYOUT_SCHEDULE_CHANGED = "payout_schedule_changed", _("Changed the nightly payout")
     PASSWORD_CHANGED = "password_changed", _("Changed the own password")
     SECOND_FACTOR_ADDED = "second_factor_added", _("Set up the own second factor")
     SECOND_FACTOR_REMOVED = "second_factor_removed", _("Removed the own second factor")

@@ -25,6 +25,7 @@ CONFIRMED_ACTS = frozenset(
         Act.UNSETTLED_CHANGED,
         Act.FEES_SET,
         Act.QUESTION_CLOSED,
+        Act.PAYOUT_SCHEDULE_CHANGED,
         Act.MERCHANT_CREATED,
         # The name that payers see, and the sites that may frame the payment page.
         Act.MERCHANT_RENAMED,

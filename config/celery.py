@@ -44,6 +44,7 @@ BEAT_SCHEDULE = [
     *((f"heartbeat {queue}", f"operations.heartbeat_{queue}", 10.0, queue) for queue in settings.QUEUES),
     # Each at its hour in Bangkok.
     ("run nightly jobs", "operations.run_nightly", 60.0, "default"),
+    ("make nightly payouts", "withdrawals.pay_nightly", 60.0, "default"),
     ("update usual amounts", "payments.update_usual_amounts", 3600.0, "default"),
     ("import statements", "reconciliation.import_statements", 1.0, "default"),
     ("write exports", "console.run_exports", 15.0, "default"),

@@ -41,6 +41,7 @@ LOCK_ORDER: dict[str, tuple[str, ...]] = {
     "refunds_refund": ("payments_payment",),
     "refunds_refundreversal": ("payments_payment",),
     "refunds_claimlink": ("payments_payment",),
+    "withdrawals_payoutschedule": (),
     "withdrawals_withdrawal": (),
     "approvals_approval": (
         "reconciliation_banktransaction",
@@ -113,6 +114,7 @@ UNORDERED_MODELS = {
     "webhooks.Event",
     "webhooks.FeedBlock",
     "webhooks.UnnumberedEvent",
+    "withdrawals.PayoutNight",
 }
 # No transaction locks rows of these together with rows of a table in LOCK_ORDER.
 SEPARATE_MODELS = {

@@ -9,13 +9,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
+from audit_trail.pages import ReadOnlyAdmin
 from core import money
 from core.console import admin_columns
 from core.console.admin_filters import AmountFilter, ModeFilter
 from core.console.admin_lists import DateFilter
 from ledger import services as ledger
 from merchants.admin_filters import MerchantFilter
-from withdrawals.models import Withdrawal, WithdrawalStatus
+from withdrawals.models import PayoutNight, PayoutSchedule, Withdrawal, WithdrawalStatus
 from withdrawals.withdrawal_acts import WITHDRAWAL_ACTS
 
 
@@ -61,3 +62,24 @@ class WithdrawalAdmin(ActingAdmin):
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         plain = admin_columns.readable_fields(Withdrawal)
         return [*plain, "held", "merchant_owes"]
+
+
+@admin.register(PayoutSchedule)
+class PayoutScheduleAdmin(ReadOnlyAdmin):
+    """Staff set and stop them on the page of the merchant."""
+
+    list_display = ["merchant", "days", "time", "float_amount", "account", "due_at"]
+    list_select_related = ["merchant", "account"]
+    search_fields = ["=merchant__id"]
+    sortable_by = ("due_at",)
+
+
+@admin.register(PayoutNight)
+class PayoutNightAdmin(ReadOnlyAdmin):
+    """What became of the nights of all merchants."""
+
+    list_display = ["day", "merchant", "baht", "skip_reason", "created_at"]
+    list_filter = ["skip_reason", ModeFilter]
+    list_select_related = ["merchant"]
+    search_fields = ["=merchant__id"]
+    ordering = ["-day", "-id"]

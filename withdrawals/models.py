@@ -14,6 +14,7 @@ from core.failures import RETURNED_BY_BANK
 from counts.lists import CountedList
 from merchants.models import Merchant
 from withdrawals.errors import WithdrawalNotFound
+from withdrawals.payout_models import NEEDS_STAFF, PayoutDays, PayoutNight, PayoutSchedule, SkipReason
 
 
 class WithdrawalStatus(models.TextChoices):
@@ -75,6 +76,7 @@ class Withdrawal(DigestedRow, StateMachine):
     account_digest = digests.digest_column()
     reference = models.CharField(max_length=35, null=True)  # noqa: DJ001 (null is "not given")
     metadata = RawJson(null=True)
+    payout_night = models.DateField(null=True, help_text="Of a nightly payout: its day in Bangkok.")
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
     bank_reference = models.CharField(max_length=64, null=True)  # noqa: DJ001
     awaiting_approval = models.BooleanField(default=False, help_text="A second person must approve it.")
@@ -129,6 +131,11 @@ class Withdrawal(DigestedRow, StateMachine):
                 name="withdrawal_by_bank_reference",
             ),
             models.Index(fields=["merchant"], condition=Q(status="pending"), name="withdrawal_pending"),
+            models.Index(
+                fields=["merchant", "payout_night"],
+                condition=Q(payout_night__isnull=False),
+                name="withdrawal_of_night",
+            ),
         ]
         constraints = [
             known("status", WithdrawalStatus, name="withdrawal_status_known"),

@@ -31,11 +31,12 @@ def create(
     amount: int,
     bank_account: str,
     withdrawal_id: str | None = None,
+    note: str = "",
     **fields: Any,
 ) -> Withdrawal:
     """Reserve `amount` satang and queue the transfer.
 
-    withdrawal_id: of a withdrawal that a restore lost.
+    withdrawal_id: of a withdrawal that a restore lost. note: for the second person who may have to approve.
     Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
     """
     route = transfers.checked_route(accounts.bank(merchant.bank), merchant.id)
@@ -64,7 +65,7 @@ def create(
         **fields,
     )
     item = approvals.OutgoingMoney.of(
-        order, ApprovalKind.WITHDRAWAL, merchant.id, account_digest=sealed.digest
+        order, ApprovalKind.WITHDRAWAL, merchant.id, account_digest=sealed.digest, note=note
     )
     withdrawal.awaiting_approval = is_held = approvals.request(item, now=now).is_waiting
     withdrawal.save(force_insert=True)

@@ -8,6 +8,7 @@ from core.http.objects import (
     Currency,
     Instant,
     Metadata,
+    Schema,
     WithdrawalId,
     between,
     one_of,
@@ -38,6 +39,9 @@ class WithdrawalObject(TypedDict):
     bank_account: Annotated[str, {"pattern": "^[0-9]{4}$"}, "The last 4 digits."]
     account_name: Annotated[str, up_to(MAX_NAME_LENGTH)]
     reference: Annotated[str | None, up_to(MAX_REFERENCE_LENGTH)]
+    payout_night: Annotated[
+        str | None, Schema(format="date"), "Of a nightly payout: its day in Bangkok. Otherwise null."
+    ]
     failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_WITHDRAWALS)]
     bank_reference: Annotated[str | None, up_to(64), "The bank's own id."]
     metadata: Metadata | None
@@ -62,6 +66,7 @@ def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> Withd
         "bank_account": withdrawal.account_last4,
         "account_name": withdrawal.account_name,
         "reference": withdrawal.reference,
+        "payout_night": str(withdrawal.payout_night) if withdrawal.payout_night else None,
         "failure_code": withdrawal.failure_code,
         "bank_reference": withdrawal.bank_reference,
         "metadata": withdrawal.metadata,

@@ -45,6 +45,7 @@ class SecurityEvent(StrEnum):
     PAYOUT_ACCOUNT_ADDED = "payout_account_added"
     PAYOUT_ACCOUNT_REMOVED = "payout_account_removed"
     PAYOUT_LIST_SWITCHED = "payout_list_switched"
+    PAYOUT_SCHEDULE_CHANGED = "payout_schedule_changed"
     CLAIM_REFUSED = "claim_refused"
     PERSONAL_DATA_VIEWED = "personal_data_viewed"
 

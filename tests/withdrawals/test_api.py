@@ -45,6 +45,7 @@ def test_withdrawal_is_created_with_the_given_fields(shop: Shop) -> None:
         "bank_account": "4567",
         "account_name": "สมชาย ใจดี",
         "reference": "PAYOUT-1",
+        "payout_night": None,
         "failure_code": None,
         "bank_reference": None,
         "metadata": {"week": 47},

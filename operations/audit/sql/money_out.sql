@@ -80,6 +80,12 @@ SELECT concat_ws(' ', subject_id, type), concat(count(*), ' to ', merchant_id)
 FROM webhooks_event WHERE starts_with(type, 'withdrawal.')
 GROUP BY subject_id, type, merchant_id
 
+-- rule: withdrawals of a night are those that its row counted
+SELECT concat_ws(' ', merchant_id, day), amount::text FROM withdrawals_payoutnight WHERE amount > 0
+-- found
+SELECT concat_ws(' ', merchant_id, payout_night), sum(amount)::text FROM withdrawals_withdrawal
+WHERE payout_night IS NOT NULL GROUP BY merchant_id, payout_night
+
 -- rule: API keys have the scopes of what they did
 SELECT id, scope FROM {REQUESTERS} WHERE starts_with(actor, 'key:')
 -- found

@@ -34,6 +34,7 @@ SMALL = frozenset({
     "reconciliation_reconciliationexception",
     "ledger_account", "transfers_circuitbreaker",
     "transfers_transfercontradiction", "approvals_payoutaccount", "approvals_payoutpolicy",
+    "withdrawals_payoutnight", "withdrawals_payoutschedule",
 })  # fmt: skip
 LISTS = {
     model: found

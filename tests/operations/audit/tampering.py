@@ -463,6 +463,11 @@ TAMPERINGS = {
         delete_event("withdrawal.failed"),
         duplicate_event("withdrawal.processed"),
     ],
+    "withdrawals of a night are those that its row counted": [
+        f"UPDATE withdrawals_withdrawal SET payout_night = '2026-11-21' WHERE id = {SENT}",
+        """INSERT INTO withdrawals_payoutnight (merchant_id, day, amount, skip_reason, created_at)
+            SELECT merchant_id, '2026-11-21', amount, '', created_at FROM withdrawals_withdrawal LIMIT 1""",
+    ],
     "API keys have the scopes of what they did": [
         "UPDATE merchants_apikey SET scopes = array_remove(scopes, 'withdrawals:write')",
         "UPDATE merchants_apikey SET scopes = array_remove(scopes, 'refunds:write')",

@@ -28,7 +28,7 @@ ADDED_ONLY = {
     "reconciliation_notificationid", "reconciliation_resolution", "reconciliation_slipcheck",
     "refunds_claimtry",
     "transfers_transfercontradiction", "transfers_transferevent", "webhooks_endpointaction",
-    "webhooks_event", "webhooks_feedblock",
+    "webhooks_event", "webhooks_feedblock", "withdrawals_payoutnight",
 }  # fmt: skip
 # The application writes rows only through triggers, which have the rights of the owner.
 WRITTEN_BY_TRIGGERS = {
@@ -44,7 +44,7 @@ KEPT = {
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
     "transactions_transaction", "transfers_safemode", "transfers_transfer", "webhooks_endpoint",
-    "withdrawals_withdrawal",
+    "withdrawals_payoutschedule", "withdrawals_withdrawal",
 }  # fmt: skip
 # They have no model.
 READ_ONLY = {"django_migrations"}

@@ -27,6 +27,7 @@ class Withdrawal(Model):
     updated_at: datetime
     pending_reason: str | None = None
     reference: str | None = None
+    payout_night: str | None = None
     failure_code: str | None = None
     bank_reference: str | None = None
     metadata: Metadata | None = None
