@@ -65,7 +65,7 @@ class PayoutSchedule(models.Model):
 
     class Meta:
         verbose_name, verbose_name_plural = _("payout schedule"), _("payout schedules")
-        default_permissions = ("view",)
+        default_permissions = ("view", "change")
         triggers = [
             triggers.keep_rows("a payout schedule is switched off, and its row stays"),
             triggers.ReadOnly("a payout schedule keeps its merchant", fields=["merchant"]),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -24,6 +24,7 @@ from reconciliation.models import InquiryAnswer, InquiryOutcome, ReconciliationE
 from transfers.models import CircuitBreaker
 from webhooks.delivery import metrics as deliveries
 from webhooks.models import Endpoint, EndpointStatus
+from withdrawals.models import NEEDS_STAFF, PayoutNight, PayoutSchedule
 
 # Answers of banks that the page reads, the newest first.
 MAX_ANSWERS = 500
@@ -70,6 +71,8 @@ def notices(request: HttpRequest, mode: Mode, now: datetime) -> Iterator[Notice]
         yield _approvals(mode, now)
     if request.user.has_perm("withdrawals.view_withdrawal"):
         yield _withdrawals(mode)
+    if request.user.has_perm("withdrawals.view_payoutnight"):
+        yield _payouts(mode)
     if request.user.has_perm("ledger.view_account"):
         yield _debts(mode)
     if request.user.has_perm("webhooks.view_endpoint"):
@@ -136,6 +139,19 @@ def _withdrawals(mode: Mode) -> Notice:
     count, satang = rows.run(_NOW, values).fetchone()
     text = f"{count:,}, {money.display(satang)}" if count else _("none")
     return Notice(label, text, url, "calm" if count else "good")
+
+
+def _payouts(mode: Mode) -> Notice:
+    """Merchants whose last night was skipped and needs staff, until they change the schedule."""
+    label, url = _("Nightly payouts"), _list("withdrawals_payoutnight", mode)
+    nights = PayoutNight.objects.filter(merchant=OuterRef("pk"), created_at__gt=OuterRef("changed_at"))
+    last = Subquery(nights.order_by("-day").values("skip_reason")[:1])
+    schedules = PayoutSchedule.objects.filter(due_at__isnull=False, merchant__mode=mode).annotate(last=last)
+    count = schedules.filter(last__in=NEEDS_STAFF)[: admin_lists.MAX_COUNTED].count()
+    if not count:
+        return Notice(label, _("none skipped"), url, "good")
+    text = ngettext("%(count)s merchant skipped", "%(count)s merchants skipped", count)
+    return Notice(label, text % {"count": _bounded(count)}, url, "bad")
 
 
 def _debts(mode: Mode) -> Notice:

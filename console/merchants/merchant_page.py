@@ -30,17 +30,22 @@ from merchants.admin import MerchantAdmin
 from merchants.models import ApiKey, BankConnection, Merchant, Mode
 from webhooks.admin import describe_state
 from webhooks.models import Endpoint, EndpointStatus
+from withdrawals.models import NEEDS_STAFF, PayoutNight, PayoutSchedule, Withdrawal
+from withdrawals.payout_acts import PAYOUT_SCHEDULE_ACTS
 
 # Each table shows this many rows. A merchant rarely has more than five keys.
 MAX_ROWS = 20
 # Acts that stand beside what they change. The others are above the page.
 KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-", "test-connection", "set-fees")
 PAYOUT_SLUGS = frozenset(act.slug for act in PAYOUT_ACTS)
+NIGHTLY_SLUGS = frozenset(act.slug for act in PAYOUT_SCHEDULE_ACTS)
+MAX_NIGHTS = 7
 # The lists with rows of a merchant, and how their address names it.
 LISTS = (
     (gettext_lazy("Payments"), "payments.payment", "merchant"),
     (gettext_lazy("Refunds"), "refunds.refund", "merchant"),
     (gettext_lazy("Withdrawals"), "withdrawals.withdrawal", "merchant"),
+    (gettext_lazy("Nightly payouts"), "withdrawals.payoutnight", "q"),
     (gettext_lazy("Exceptions"), "reconciliation.reconciliationexception", "merchant"),
     (gettext_lazy("Keys"), "merchants.apikey", "q"),
     (gettext_lazy("Endpoints"), "webhooks.endpoint", "q"),
@@ -70,6 +75,7 @@ class MerchantPageAdmin(MerchantAdmin):
 
     change_form_template = "admin/merchant.html"
     object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + fee_acts.FEE_ACTS + PAYOUT_ACTS
+    object_acts += PAYOUT_SCHEDULE_ACTS
     fields = (
         "mode",
         "late_money",
@@ -85,8 +91,10 @@ class MerchantPageAdmin(MerchantAdmin):
         key_links = [each for each in links if each.slug == KEY_ACT]
         bank_links = [each for each in links if each.slug.startswith(BANK_ACTS)]
         payout_links = [each for each in links if each.slug in PAYOUT_SLUGS]
+        nightly_links = [each for each in links if each.slug in NIGHTLY_SLUGS]
+        placed = (*key_links, *bank_links, *payout_links, *nightly_links)
         return {
-            "top_links": [each for each in links if each not in (*key_links, *bank_links, *payout_links)],
+            "top_links": [each for each in links if each not in placed],
             "key_links": key_links,
             "bank_links": bank_links,
             "steps": list(_steps(row, key_links, bank_links, now)),
@@ -96,6 +104,7 @@ class MerchantPageAdmin(MerchantAdmin):
             "balance": ledger.balance(row.pk) if may("ledger.view_account") else None,
             "endpoints": _endpoints(row) if may("webhooks.view_endpoint") else None,
             "payouts": _payouts(row, payout_links) if may("approvals.view_payoutaccount") else None,
+            "nightly": _nightly(row, nightly_links) if may("withdrawals.view_payoutnight") else None,
             "lists": list(_lists(request, row)),
         }
 
@@ -167,6 +176,27 @@ def _payouts(merchant: Merchant, links: Sequence[ActLink]) -> dict[str, Any]:
         "accounts": accounts[:MAX_ROWS],
         "links": links,
     }
+
+
+def _nightly(merchant: Merchant, links: Sequence[ActLink]) -> dict[str, Any]:
+    """The schedule, if it is on, and the newest nights with their withdrawals."""
+    schedules = PayoutSchedule.objects.filter(pk=merchant.pk, due_at__isnull=False).select_related("account")
+    nights = list(PayoutNight.objects.filter(merchant=merchant).order_by("-day")[:MAX_NIGHTS])
+    made = Withdrawal.objects.of(merchant).filter(payout_night__in=[night.day for night in nights])
+    found = list(made.order_by("id"))
+    return {
+        "schedule": schedules.first(),
+        "nights": [
+            (night, [each for each in found if each.payout_night == night.day], _skipped(night))
+            for night in nights
+        ],
+        "links": links,
+    }
+
+
+def _skipped(night: PayoutNight) -> SafeString:
+    tone = "failed" if night.skip_reason in NEEDS_STAFF else ""
+    return admin_columns.badge(tone, night.get_skip_reason_display())
 
 
 def _lists(request: HttpRequest, merchant: Merchant) -> Iterator[tuple[Any, str]]:

@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'payout schedule',
                 'verbose_name_plural': 'payout schedules',
-                'default_permissions': ('view',),
+                'default_permissions': ('view', 'change'),
             },
         ),
         migrations.CreateModel(

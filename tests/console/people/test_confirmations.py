@@ -63,6 +63,7 @@ UNCONFIRMED_TYPES = {
 CONFIRMED_PERMISSIONS = {
     "refunds.create_refund", "approvals.decide_approval", "approvals.add_payoutaccount",
     "approvals.delete_payoutaccount", "approvals.change_payoutpolicy",
+    "withdrawals.change_payoutschedule",
     "merchants.create_merchant", "merchants.connect_bank", "merchants.rename_merchant",
     "merchants.set_page_origins", "merchants.set_unsettled", "payments.set_fees",
     "merchants.issue_key", "merchants.roll_key", "merchants.revoke_key", "console.reset_second_factor",

@@ -65,6 +65,7 @@ MERCHANT_SLUGS = (
     *("withdraw-unsettled", "wait-for-settlement", "set-fees"),
     *("refuse-open-references", "allow-open-references", "page-origins", "test-connection"),
     *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
+    *("set-nightly-payout", "stop-nightly-payout"),
 )
 EMPTY_CLOSE = json.dumps(
     {"currency": "THB", "closed_at": "", "ledger": {"entries": 0, "hash": ""}, "audit_trail": None}
@@ -166,10 +167,10 @@ class World:
             (EXCEPTIONS, "accept"): self.bank_transaction.pk,
         }
         now = clock.now()
-        account = payout_accounts.add(
+        self.account = payout_accounts.add(
             shop.merchant, bank_code="014", bank_account="4051234567", account_name="Malee", now=now
         )
-        self.rows_of_acts["approvals.payoutaccount", "remove"] = account.pk
+        self.rows_of_acts["approvals.payoutaccount", "remove"] = self.account.pk
         self.slip = SlipCheck.objects.create(sending_bank="014", transaction_id="A1", checked_at=now)
         self.clerk = User.objects.create_user("somsri", is_staff=True)
         self.group = Group.objects.create(name="Cashiers")
@@ -233,6 +234,10 @@ def probes(world: World) -> Iterator[Probe]:
             "bank_code": "014",
             "bank_account": "4057654321",
             "account_name": "Malee",
+            "account": world.account.pk,
+            "days": "every_day",
+            "time": "21:00",
+            "float_amount": "1",
             **(BBL_FORM if each.slug.endswith("bbl") else SCB_FORM),
         }
         yield Probe(
