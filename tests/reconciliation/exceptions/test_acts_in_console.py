@@ -369,7 +369,7 @@ def test_act_for_another_kind_of_exception_is_not_possible(seller: Seller) -> No
         (money, "credit"),
         *((message, each.slug) for each in EXCEPTION_ACTS if each.slug not in ("dismiss", "reopen")),
     ]
-    filled = {"payment_id": money, **ACCOUNT, "bank_reference": "b", "sure": "on"}
+    filled = {"payment_id": money, **ACCOUNT, "bank_reference": "b", "sure": "on", "transfer_id": "atr_x"}
     for subject, slug in wrong:
         assert "This is not possible now." in ask(malee, subject, slug), slug
         assert malee.post(act_page(subject, slug), act_form(**filled)).status_code == 404, slug
