@@ -14,24 +14,24 @@ from typing import Any
 
 from celery.beat import Scheduler as CeleryScheduler
 from django.db import DatabaseError, close_old_connections
-from django.db.models import QuerySet, Value
+from django.db.models import Model, QuerySet, Subquery, Value
 from psycopg.sql import Literal
 
 from audit_trail.models import UnchainedRecord
 from core import clock
 from core.database import rows
-from counts.models import CountDelta, OpenPeriod
-from ledger.models import PendingEntry
+from counts.models import CountClock, CountDelta, OpenPeriod
+from ledger.models import Journal
 from operations.nightly import heartbeats
 from payments.card_models import IS_INQUIRED
-from payments.models import CardCharge, Payment, PaymentStatus
+from payments.models import CardCharge, Payment
 from reconciliation.inquiries import batches
-from reconciliation.models import BankTransaction
+from reconciliation.models import BankTransaction, ScanCursor
 from reconciliation.statements import import_jobs
 from transfers import safe_mode
 from transfers.models import OPEN_STATES as OPEN_TRANSFER_STATES
 from transfers.models import Transfer
-from webhooks.models import Delivery, DeliveryState, UnnumberedEvent
+from webhooks.models import Delivery, DeliveryState, Event
 
 log = logging.getLogger("beat")
 RECORD_EVERY = timedelta(seconds=5)
@@ -39,6 +39,8 @@ RECORD_EVERY = timedelta(seconds=5)
 IDLE_INTERVAL = timedelta(seconds=30)
 # Stands for the present in the compiled statement.
 PRESENT = datetime(2000, 1, 1, tzinfo=UTC)
+# Of events and postings. Those that are committed later wait for the next run without work.
+RECENT = timedelta(seconds=10)
 Rows = QuerySet[Any]
 
 
@@ -46,19 +48,26 @@ def _open_transfers(now: datetime) -> list[Rows]:
     return [Transfer.objects.filter(state__in=OPEN_TRANSFER_STATES)]
 
 
+def _newest(model: type[Model], since: datetime | Subquery) -> list[Rows]:
+    """The newest row if it was created since then. These rows stay, so no entries of gone ones are read."""
+    rows_of: QuerySet[Any] = model._default_manager.all()
+    newest = Subquery(rows_of.order_by("-pk").values("pk")[:1])
+    return [rows_of.filter(pk=newest, created_at__gte=since)]
+
+
 # By task: rows that exist if there may be work. Their cost must not grow with history, because beat asks each
-# second. The newest come first: the oldest entries of a queue are of rows that are gone, and without an order
-# PostgreSQL may read all ended payments before one that is pending. The queues of events and of entries are
-# in the order of their merchants and accounts, so dead ones that an old snapshot keeps are read too.
+# second: nor with the rows that are gone from a queue, whose entries stay in its indexes until vacuum. So a
+# queue that each payment fills and a task empties is asked by the table that its rows come from, or from
+# where its newest rows are. Whatever is due stays asked by itself: a crash may leave it for longer.
 CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
     "webhooks.run_due": lambda now: [Delivery.objects.filter(state=DeliveryState.PENDING)],
     "refunds.run_due": _open_transfers,
     "reconciliation.run_returns": _open_transfers,
     "withdrawals.run_due": _open_transfers,
     "payments.inquire_due": lambda now: [CardCharge.objects.filter(IS_INQUIRED)],
-    # A payment may need its first inquiry, or a later inquiry is due.
+    # The scan has not read all payments again after their last possible commit, or an inquiry is due.
     "reconciliation.inquire_due": lambda now: [
-        Payment.objects.filter(status=PaymentStatus.PENDING).order_by("-expires_at"),
+        *_newest(Payment, Subquery(ScanCursor.objects.values("created_before")[:1])),
         batches.available_banks(now),
     ],
     "reconciliation.import_statements": lambda now: [
@@ -69,10 +78,13 @@ CHECKS: dict[str, Callable[[datetime], list[Rows]]] = {
         BankTransaction.objects.not_matched().order_by("-received_at")
     ],
     "payments.expire_due": lambda now: [Payment.objects.overdue(now)],
-    "webhooks.number_events": lambda now: [UnnumberedEvent.objects.order_by("-merchant_id", "-id")],
+    "webhooks.number_events": lambda now: _newest(Event, now - RECENT),
     "audit_trail.chain_waiting": lambda now: [UnchainedRecord.objects.order_by("-pk")],
-    "ledger.roll_up_due": lambda now: [PendingEntry.objects.order_by("-pk")],
-    "counts.roll_up": lambda now: [OpenPeriod.objects.order_by("-pk"), CountDelta.objects.order_by("-pk")],
+    "ledger.roll_up_due": lambda now: _newest(Journal, now - RECENT),
+    "counts.roll_up": lambda now: [
+        OpenPeriod.objects.filter(period__gte=Subquery(CountClock.objects.values("closed")[:1])),
+        CountDelta.objects.order_by("-pk"),
+    ],
 }
 
 
