@@ -18,12 +18,13 @@ from django.db.models import F, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, Coalesce, Now
 
 import banks
+from core.database import rows
 from core.work import due_work
 from payments.models import Payment
 from reconciliation.inquiries import bank_calls, schedule
 from reconciliation.inquiries.bank_calls import AnyInquiry, InquiryResponse
 from reconciliation.inquiries.rate_limit import CallBudget
-from reconciliation.inquiries.scan import OPEN_STATUSES
+from reconciliation.inquiries.scan import IN_ORDER, OPEN_STATUSES
 from reconciliation.models import Backoff, BankRateLimit, ConfirmationInquiry, Inquiry, InquiryOutcome
 
 log = logging.getLogger("reconciliation")
@@ -86,6 +87,7 @@ def start(now: datetime) -> InquiryBatch | None:
         available_at=Now() + LEASE, batch_count=F("batch_count") + 1
     )
     rate_limit.refresh_from_db()
+    rows.run(IN_ORDER, ())
     budget = CallBudget(banks.configured_banks()[rate_limit.bank])
     inquiries = _select(rate_limit, now, budget)
     return InquiryBatch(
@@ -107,7 +109,7 @@ def _select(rate_limit: BankRateLimit, now: datetime, budget: CallBudget) -> lis
             *_select_open(due, paused, now),
             *_select_confirmations(confirmations, paused, now),
         ]
-        locked = _lock_due(due, confirmations, _round_robin(ready)[:room])
+        locked = _lock_due(_round_robin(ready)[:room], now)
         costs = budget.fit([bank_calls.build_question(each, now) for each in locked], room)
         picked += locked[: len(costs)]
         room -= sum(costs)
@@ -165,15 +167,18 @@ def _round_robin(inquiries: list[AnyInquiry]) -> list[AnyInquiry]:
     return [each for nth in zip_longest(*queues.values()) for each in nth if each is not None]
 
 
-def _lock_due(
-    due: "QuerySet[Inquiry]", confirmations: "QuerySet[ConfirmationInquiry]", ready: list[AnyInquiry]
-) -> list[AnyInquiry]:
-    """Lock the inquiries that are still due, and return them in the same order."""
-    still_open = due.filter(payment__status__in=OPEN_STATUSES).select_related("payment__qr_code")
+def _lock_due(ready: list[AnyInquiry], now: datetime) -> list[AnyInquiry]:
+    """Lock the inquiries that are still due, and return them in the same order.
+
+    The statement has their keys alone: without statistics PostgreSQL would read all that are due for these.
+    """
+    still_open = Inquiry.objects.filter(payment__status__in=OPEN_STATUSES).select_related("payment__qr_code")
     locked: dict[str | int, AnyInquiry] = {}
-    for queryset in (still_open, confirmations):
+    for queryset in (still_open, ConfirmationInquiry.objects.all()):
         ids: list[Any] = [each.pk for each in ready if isinstance(each, queryset.model)]
-        locked |= queryset.filter(pk__in=ids).select_for_update(skip_locked=True, of=("self",)).in_bulk()
+        free = queryset.filter(due_work.UNLEASED, pk__in=ids)
+        found = free.select_for_update(skip_locked=True, of=("self",))
+        locked |= {each.pk: each for each in found if each.due_at is not None and each.due_at <= now}
     return [locked[each.pk] for each in ready if each.pk in locked]
 
 

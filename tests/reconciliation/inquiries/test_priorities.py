@@ -14,6 +14,7 @@ from tests.reconciliation.inquiries.builders import (
     code_expiry,
     copy_ten_thousand,
     create_codes,
+    run_batch,
     shared_buffers,
     sweep,
 )
@@ -94,3 +95,13 @@ def test_inquiry_batch_cost_does_not_depend_on_number_of_inquiries(shop: Shop, s
     ):
         plan = query.explain(analyze=True, buffers=True)
         assert shared_buffers(plan) < 20, plan
+
+
+def test_due_inquiries_are_read_in_the_order_of_an_index_without_statistics(shop: Shop) -> None:
+    """PostgreSQL would read and sort all that are due, to examine the first 500."""
+    create_codes(shop)
+    assert run_batch()[0] == 1
+    due = batches.due_inquiries(Inquiry, "sandbox", clock.now(), is_urgent=True).select_related("payment")
+    plan = due[: batches.MAX_EXAMINED].explain()
+    assert "inquiry_priority" in plan
+    assert not any(word in plan for word in ("Sort", "Bitmap", "Seq Scan")), plan
