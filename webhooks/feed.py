@@ -129,7 +129,7 @@ def number(merchant_id: str) -> int:
     try:
         with transaction.atomic():
             rows.run(LOCK, [str(READER_WAIT_MS), merchant_id])
-            return _number({}, [merchant_id])
+            return sum(_number({}, [merchant_id]))
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             return 0
@@ -137,29 +137,30 @@ def number(merchant_id: str) -> int:
 
 
 def number_all() -> int:
-    """Number waiting events of all merchants until none wait or a deadline. Returns how many.
+    """Number the events of all merchants that wait, until none is left or a deadline. Returns how many.
 
-    Skips merchants for which another process numbers. In each round a merchant gets one batch.
+    Skips merchants for which another process numbers. In each round a merchant gets one batch. Events that
+    come meanwhile wait for the next run: so blocks are full under load.
     """
-    last, total, count, deadline = "", 0, 0, Deadline.after(NUMBER_SECONDS)
+    last, total, is_more, deadline = "", 0, False, Deadline.after(NUMBER_SECONDS)
     done: dict[str, int] = {}  # the newest id that this run numbered, by merchant
     while not deadline.is_past:
         with transaction.atomic():
             found = rows.run(LOCK_NEXT, [last, MERCHANTS]).fetchall()
-            count += _number(done, [merchant_id for merchant_id, is_locked in found if is_locked])
+            counts = _number(done, [merchant_id for merchant_id, is_locked in found if is_locked])
+        total += sum(counts)
+        is_more = is_more or BATCH in counts
         last = found[-1][0] if len(found) == MERCHANTS else ""
         if not last:  # the round is over
-            if not count:
+            if not is_more:
                 break
-            total, count = total + count, 0
-    return total + count
+            is_more = False
+    return total
 
 
-def _number(done: dict[str, int], merchant_ids: Sequence[str]) -> int:
-    """Number a batch of each merchant after its id in `done`. The caller holds their locks."""
+def _number(done: dict[str, int], merchant_ids: Sequence[str]) -> list[int]:
+    """Number a batch of each merchant after its id in `done`, and return the sizes. They are locked."""
     after = [done.get(merchant_id, 0) for merchant_id in merchant_ids]
-    count = 0
-    for merchant_id, numbered, newest_id in rows.run(NUMBER, [list(merchant_ids), after, BATCH]).fetchall():
-        done[merchant_id] = newest_id
-        count += numbered
-    return count
+    numbered = rows.run(NUMBER, [list(merchant_ids), after, BATCH]).fetchall()
+    done.update((merchant_id, newest_id) for merchant_id, _, newest_id in numbered)
+    return [count for _, count, _ in numbered]
