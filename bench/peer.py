@@ -23,6 +23,7 @@ from core.http.rate_limits import SCRIPT
 from core.thai import thaiqr
 from idempotency.usual_answer import USUAL_ANSWER
 from merchants import secret_keys
+from webhooks import bodies
 
 POOL = 8
 BASE_URL = os.environ.get("BASE_URL", "")
@@ -203,7 +204,7 @@ def _drawn(
     metadata = None if requested.metadata is None else orjson.dumps(requested.metadata).decode()
     values = (
         *(payment_id, code_id, requested.amount, requested.reference, metadata, requested.client_name),
-        *(expires_at, merchant["biller_id"], reference1, payload, event_id, orjson.dumps(event)),
+        *(expires_at, merchant["biller_id"], reference1, payload, event_id, bodies.pack(orjson.dumps(event))),
         [ids.new("dlv_", now) for _ in result],
         [row["id"] for row in result],
         ["pending" if row["status"] == "active" else "held" for row in result],

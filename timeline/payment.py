@@ -57,7 +57,7 @@ def ended(context: PaymentContext) -> list[EntrySource]:
 
 
 def _events(payment: Payment, type: EventType) -> Any:
-    return Event.objects.filter(subject_id=payment.pk, type=type).defer("body")
+    return Event.objects.filter(subject_id=payment.pk, type=type).defer("packed_body")
 
 
 def _event(

@@ -25,7 +25,7 @@ from webhooks.models import (
 def sources(context: PaymentContext) -> list[EntrySource]:
     subjects = [context.payment.pk, *context.refund_ids, *context.bank_transaction_ids]
     deliveries = Delivery.objects.filter(event__subject_id__in=subjects)
-    deliveries = deliveries.select_related("event", "endpoint").defer("event__body")
+    deliveries = deliveries.select_related("event", "endpoint").defer("event__packed_body")
     # Of several replays of one delivery only the last is stored.
     resent = deliveries.filter(requested_at__isnull=False)
     later = DeliveryAttempt.objects.filter(delivery=OuterRef("delivery"), pk__gt=OuterRef("pk"))
@@ -36,7 +36,7 @@ def sources(context: PaymentContext) -> list[EntrySource]:
     dropped = _with_actor(deliveries.filter(is_dropped, state=DeliveryState.FAILED), "finished_at")
     return [
         EntrySource(resent, "requested_at", _resent),
-        EntrySource(attempts.defer("excerpt", "delivery__event__body"), "started_at", _attempt),
+        EntrySource(attempts.defer("excerpt", "delivery__event__packed_body"), "started_at", _attempt),
         EntrySource(_with_actor(_held_of(deliveries), "held_at"), "held_at", _held),
         EntrySource(dropped, "finished_at", _dropped),
     ]

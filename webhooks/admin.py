@@ -170,7 +170,7 @@ class EventAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("Body"))
     def body_text(self, event: Event) -> str:
-        return personal_data.message(bytes(event.body).decode())
+        return personal_data.message(event.body.decode())
 
 
 class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
@@ -201,7 +201,7 @@ class DeliveryAdmin(ActingAdmin):
     @admin.display(description=_("request"))
     def request_body(self, delivery: Delivery) -> str:
         """The bytes that each attempt sends."""
-        return personal_data.message(bytes(delivery.event.body).decode())
+        return personal_data.message(delivery.event.body.decode())
 
 
 @admin.register(DeliveryAttempt)

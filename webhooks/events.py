@@ -13,7 +13,7 @@ from core.clock import iso
 from core.database import rows
 from core.observing import telemetry
 from merchants.models import Merchant
-from webhooks import wakeup
+from webhooks import bodies, wakeup
 from webhooks.errors import EventNotFound
 from webhooks.models import PING, Delivery, Endpoint, Event, EventType
 
@@ -103,7 +103,7 @@ def build(new_event: NewEvent, parent: str = "") -> Event:
         merchant_id=new_event.merchant_id,
         type=event_type,
         subject_id=new_event.subject_id,
-        body=orjson.dumps(message),
+        packed_body=bodies.pack(orjson.dumps(message)),
         created_at=new_event.created_at,
         traceparent=telemetry.record_event(event_type, event_id, new_event.subject_id, parent),
         **request_context.columns(),

@@ -13,6 +13,7 @@ from psycopg.errors import LockNotAvailable
 
 from core.database import rows
 from core.deadlines import Deadline
+from webhooks import bodies
 from webhooks.models import MAX_BLOCK_EVENTS
 
 # Events of one merchant that one commit numbers. A page of the feed has at most 100.
@@ -110,7 +111,7 @@ def page(merchant_id: str, *, after_sequence: int, limit: int) -> FeedPage:
         number(merchant_id)
         found = rows.run(PAGE, values).fetchall()
         newest = found[-1][0]
-    events = [(sequence, bytes(body)) for *_, sequence, body in found if sequence is not None]
+    events = [(sequence, bodies.unpack(body)) for *_, sequence, body in found if sequence is not None]
     return FeedPage(events, max(0, newest - after_sequence))
 
 

@@ -13,6 +13,7 @@ from core import request_context, vault
 from core.database import triggers
 from core.database.columns import CausedRow, PublicId, PublicIdKey
 from merchants.models import Merchant
+from webhooks import bodies
 
 
 class EndpointStatus(models.TextChoices):
@@ -240,7 +241,7 @@ PING = "webhook.ping"
 
 
 class Event(CausedRow):
-    """An event as merchants receive it. Every attempt sends the bytes of `body`."""
+    """An event as merchants receive it. Every attempt sends the bytes of `body`, stored compressed."""
 
     id = PublicIdKey()
     # Without a constraint, whose check writes a lock: the payment or the endpoint that it is about has one.
@@ -249,7 +250,7 @@ class Event(CausedRow):
     )
     type = models.CharField(max_length=40)
     subject_id = PublicId(help_text="The payment, refund, withdrawal or exception.")
-    body = models.BinaryField()
+    packed_body = models.BinaryField(db_column="body")
     created_at = models.DateTimeField()
     traceparent = models.CharField(  # noqa: DJ001 (null: traces are off)
         max_length=55,
@@ -268,6 +269,10 @@ class Event(CausedRow):
 
     def __str__(self) -> str:
         return f"{self.type} {self.id}"
+
+    @property
+    def body(self) -> bytes:
+        return bodies.unpack(bytes(self.packed_body))
 
 
 class UnnumberedEvent(models.Model):

@@ -83,7 +83,7 @@ def _probe(
     work = sending.send(
         endpoint,
         message_id=ping.id,
-        body=bytes(ping.body),
+        body=ping.body,
         merchant_mode=endpoint.merchant.mode,
         now=now,
         timeouts=TIMEOUTS,

@@ -97,7 +97,7 @@ class EventViewSet(MerchantViewSet):
         wanted = EVENTS.matching(merchant_id, query.get("event"), **period_of(query))
         found = listing.read(wanted, query)
         sequences = feed.sequences(merchant_id, [event.id for event in found.rows])
-        shown = [event_object(bytes(event.body), sequences.get(event.id)) for event in found.rows]
+        shown = [event_object(event.body, sequences.get(event.id)) for event in found.rows]
         return paging.page_response(shown, found.total, query, "events")
 
     @docs.get_event
@@ -105,7 +105,7 @@ class EventViewSet(MerchantViewSet):
         merchant = merchant_of(request)
         event = events.find(merchant=merchant, event_id=event_id)
         sequences = feed.sequences(merchant.id, [event.id])
-        return event_object(bytes(event.body), sequences.get(event.id))
+        return event_object(event.body, sequences.get(event.id))
 
 
 class DeliveryViewSet(MerchantViewSet):

@@ -1,5 +1,6 @@
 """Whether encrypted columns have the content with which they were stored, by their digests."""
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -18,6 +19,7 @@ from payments.shapes import event_data
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
 from refunds.shapes import refund_object
+from webhooks import bodies
 from webhooks.models import PING, Event
 from withdrawals.models import Withdrawal
 from withdrawals.shapes import withdrawal_object
@@ -143,21 +145,21 @@ def _other_destinations() -> Iterator[tuple[str, str]]:
 
 def _other_messages() -> Iterator[tuple[str, str]]:
     """Events whose body is not about them: what merchants were sent."""
-    columns = ("pk", "type", "subject_id", "created_at", "body")
+    columns = ("pk", "type", "subject_id", "created_at", "packed_body")
     events = Event.objects.exclude(type=PING).values_list(*columns).iterator(CHUNK)
     while some := list(islice(events, CHUNK)):
         ids_of_subjects = {subject_id for _id, _type, subject_id, *_ in some}
         subjects: dict[str, Mapping[str, Any]] = {}  # `data` of an event about each of them, as it is now
         for rows, data_of in DATA_OF:
             subjects |= {pk: data_of(row) for pk, row in rows.in_bulk(ids_of_subjects).items()}
-        for event_id, kind, subject_id, created_at, body in some:
+        for event_id, kind, subject_id, created_at, packed in some:
             try:
-                message = orjson.loads(bytes(body))
+                message = orjson.loads(bodies.unpack(bytes(packed)))
                 data = message.pop("data")
                 ids = {data.get("exception", data).get(name) for name in SUBJECT_IDS}
                 is_own = message == {"event": kind, "event_id": event_id, "timestamp": iso(created_at)}
                 is_own = is_own and subject_id in ids and _is_about(data, subjects.get(subject_id), kind)
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
                 is_own = False
             if not is_own:
                 yield event_id, "its body is not that of this event"

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from core.database import rows
+from webhooks import bodies
 from webhooks.delivery import metrics
 from webhooks.delivery.claim_query import CLAIM
 from webhooks.delivery.retry_schedule import MAX_ATTEMPTS
@@ -187,4 +188,5 @@ def _lost_attempt(delivery: Delivery, lease: DeliveryLease) -> DeliveryAttempt:
 def _lease(row: list[Any]) -> Lease:
     delivery_id, lease_id, attempt, trigger, event_id, body, traceparent, mode, quota, *columns = row
     endpoint, trigger, quota = rows.instance(Endpoint, columns), DeliveryTrigger(trigger), Quota(quota)
+    body = bodies.unpack(body)
     return Lease(delivery_id, lease_id, attempt, trigger, event_id, body, mode, quota, endpoint, traceparent)

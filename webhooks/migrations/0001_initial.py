@@ -155,7 +155,7 @@ class Migration(migrations.Migration):
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('type', models.CharField(max_length=40)),
                 ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or exception.', max_length=31)),
-                ('body', models.BinaryField()),
+                ('packed_body', models.BinaryField(db_column='body')),
                 ('created_at', models.DateTimeField()),
                 ('traceparent', models.CharField(editable=False, help_text='Its place in a trace, for operators.', max_length=55, null=True)),
                 ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),

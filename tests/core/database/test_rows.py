@@ -112,7 +112,7 @@ def event(shop: Shop, now: datetime) -> Event:
         merchant=shop.merchant,
         type="payment.pending",
         subject_id=Payment.new_id(now),
-        body=b"\x00\xff{}",
+        packed_body=b"\x00\xff{}",
         created_at=now,
     )
 

@@ -88,7 +88,8 @@ def test_audit_finds_each_tampering_and_nothing_after_each_scenario(
             damage(sql)
             assert rows.run(rule.sql, []).fetchone()
     assert not list(contents.findings())
-    for sql in CONTENT_TAMPERINGS:
+    for tampering in CONTENT_TAMPERINGS:
+        sql = tampering if isinstance(tampering, str) else tampering()
         with subtests.test("contents", sql=sql), taken_back():
             damage(sql)
             assert list(contents.findings())

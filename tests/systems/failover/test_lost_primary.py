@@ -23,6 +23,7 @@ from tests.pooled_stack import PooledStack
 from tests.stack import Stack, wait_for_progress, wait_until
 from tests.systems.failover.lives import AMOUNT, REFUND, Lives, lived
 from tests.webhook_receiver import Receiver
+from webhooks import bodies
 
 pytestmark = pytest.mark.slow
 OPERATIONS = int(os.environ.get("FAILOVER_OPERATIONS", "1000"))
@@ -162,7 +163,7 @@ def check_objects(cluster: Cluster, client: ShopClient, lives: Lives) -> None:
 def check_events(cluster: Cluster, endpoint: Receiver, lives: Lives) -> None:
     """One event of each kind, and each reached the shop, always with the same bytes."""
     stored = {
-        event_id: (kind, subject, bytes(body))
+        event_id: (kind, subject, bodies.unpack(body))
         for event_id, kind, subject, body in rows(
             cluster, "SELECT id, type, subject_id, body FROM webhooks_event WHERE type = ANY(%s)", EVENTS
         )
