@@ -7,7 +7,7 @@ from counts.lists import CountedList, ListFilter
 from webhooks.models import PING, Delivery, DeliveryState, Event, EventType
 
 EVENT_TYPES = (*EventType, PING)
-EVENTS = CountedList("events", Event, kind_columns=("type",), kinds=EVENT_TYPES)
+EVENTS = CountedList("events", Event, kind_columns=("type",), kinds=EVENT_TYPES, is_merged=True)
 DELIVERIES = CountedList(
     "deliveries",
     Delivery,

@@ -261,7 +261,7 @@ class Event(CausedRow):
 
     class Meta:
         indexes = [
-            models.Index(fields=["merchant", "created_at", "id"], name="event_newest_first"),
+            # The list, of all types or of one (`is_merged`), and what a replay looks at.
             models.Index(fields=["merchant", "type", "created_at", "id"], name="event_filtered"),
             models.Index(fields=["subject_id"], name="event_of_subject"),
         ]

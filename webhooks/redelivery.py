@@ -18,6 +18,7 @@ from webhooks.errors import (
     WebhookNotReplayable,
     WebhookNotTestable,
 )
+from webhooks.filters import EVENT_TYPES
 from webhooks.models import (
     Delivery,
     DeliveryState,
@@ -73,7 +74,7 @@ def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetim
     endpoint = _active(merchant, webhook_id, WebhookNotReplayable)
     if days := settings.WEBHOOK_DELIVERY_RETENTION_DAYS:
         since = max(since, now - timedelta(days=days))
-    missed = list(_missed(endpoint, since)[: MAX_REPLAYED + 1])
+    missed = _missed(endpoint, since)
     chosen = dict(missed[:MAX_REPLAYED])
     known = Delivery.objects.filter(endpoint=endpoint, manual_number=0, event_id__in=chosen)
     known_ids = set(known.values_list("event_id", flat=True))
@@ -139,8 +140,8 @@ def _create_manual_delivery(event: Event, endpoint: Endpoint, now: datetime) -> 
     return delivery
 
 
-def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, tuple[str, str]]":
-    """The ids and types of the events, the oldest first."""
+def _missed(endpoint: Endpoint, since: datetime) -> list[tuple[str, str]]:
+    """The ids and types of the events, the oldest first: one more than a replay sends, if there are more."""
     deliveries = Delivery.objects.filter(event=OuterRef("pk"), endpoint=endpoint)
     waiting = Q(manual_number=0, state=DeliveryState.PENDING)
     missed = Event.objects.filter(
@@ -149,5 +150,7 @@ def _missed(endpoint: Endpoint, since: datetime) -> "QuerySet[Event, tuple[str, 
         merchant=endpoint.merchant_id,
         created_at__gte=since,
     )
-    found: QuerySet[Event, tuple[str, str]] = missed.order_by("created_at", "id").values_list("pk", "type")
-    return found
+    # An index has the events of each type in order, and ids sort by time.
+    of_types = [missed.filter(type=each).order_by("created_at", "id") for each in EVENT_TYPES]
+    found = [event for each in of_types for event in each.values_list("pk", "type")[: MAX_REPLAYED + 1]]
+    return sorted(found)[: MAX_REPLAYED + 1]

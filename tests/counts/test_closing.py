@@ -243,6 +243,6 @@ def test_closing_reads_each_kind(counted_list: CountedList[Any]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT pg_get_functiondef('counts_close_{counted_list.name}'::regproc)")
         (definition,) = cursor.fetchone()
-    named = set(re.findall(r"'(\w+)'", definition.split("LATERAL")[1]))
+    named = set(re.findall(r"'([\w.]+)'", definition.split("LATERAL")[1]))
     if counted_list.is_merged:
         assert {value for kind in counted_list.kinds for value in kind.split("/")} <= named

@@ -218,10 +218,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='event',
-            index=models.Index(fields=['merchant', 'created_at', 'id'], name='event_newest_first'),
-        ),
-        migrations.AddIndex(
-            model_name='event',
             index=models.Index(fields=['merchant', 'type', 'created_at', 'id'], name='event_filtered'),
         ),
         migrations.AddIndex(

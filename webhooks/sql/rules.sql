@@ -1,4 +1,11 @@
-SELECT counts_count_list('events', 'webhooks_event', 'type');
+SELECT counts_count_list(
+    'events', 'webhooks_event', 'type',
+    all_kinds => $$type IN (
+        'payment.succeeded', 'payment.failed', 'payment.pending', 'payment.fee_known', 'payment.exception',
+        'payment.exception_resolved', 'withdrawal.processed', 'withdrawal.succeeded', 'withdrawal.failed',
+        'withdrawal.pending', 'refund.completed', 'refund.failed', 'settlement.arrived', 'webhook.ping'
+    )$$
+);
 SELECT counts_count_list('deliveries', 'webhooks_delivery', $$event_type || '/' || state$$, 'endpoint_id');
 
 -- Rows are inserted and deleted all the time: vacuum after a number of changes, not after a share of the table.
