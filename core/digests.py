@@ -17,11 +17,15 @@ KEY_BYTES = 16
 
 
 class DigestedColumn(NamedTuple):
-    """An encrypted column, the column of its digest, and the columns that the digest covers too."""
+    """An encrypted column, the column of its digest, and the columns that the digest covers too.
+
+    usual: what its texts usually say (`core.vault.seal_bytes`).
+    """
 
     sealed: str
     digest: str
     also: tuple[str, ...] = ()
+    usual: bytes = b""
 
 
 class Sealed(NamedTuple):
@@ -39,14 +43,15 @@ class DigestedRow(models.Model):
 
     def seal(self, text: str) -> None:
         """Set the column and its digest. The other columns that the digest covers have their values."""
-        sealed = seal(text, *self._covered(), context=self._place())
+        sealed = seal(text, *self._covered(), context=self._place(), usual=self.DIGESTED.usual)
         setattr(self, self.DIGESTED.sealed, sealed.token)
         setattr(self, self.DIGESTED.digest, sealed.digest)
 
     def has_its_content(self) -> bool:
         """Whether the content is that of the digest. Raises vault.CannotOpen."""
         stored = getattr(self, self.DIGESTED.digest)
-        key, content = vault.open_with_key(getattr(self, self.DIGESTED.sealed), context=self._place())
+        token, usual = getattr(self, self.DIGESTED.sealed), self.DIGESTED.usual
+        key, content = vault.open_with_key(token, context=self._place(), usual=usual)
         return bool(key and stored == _digest(key, content.decode(), *self._covered()))
 
     def _covered(self) -> list[str]:
@@ -56,10 +61,11 @@ class DigestedRow(models.Model):
         return str(getattr(self, "context", self.pk))
 
 
-def seal(text: str, *also: str, context: str) -> Sealed:
+def seal(text: str, *also: str, context: str, usual: bytes = b"") -> Sealed:
     """Encrypt a text. The digest covers it, and the texts in `also`."""
     key = os.urandom(KEY_BYTES)
-    return Sealed(vault.seal(text, context=context, digest_key=key), _digest(key, text, *also))
+    token = vault.seal(text, context=context, digest_key=key, usual=usual)
+    return Sealed(token, _digest(key, text, *also))
 
 
 def digest_column() -> "models.CharField[Any, Any]":

@@ -54,9 +54,9 @@ def is_key(text: str) -> bool:
         return False
 
 
-def seal(text: str, *, context: str, keys: Keys = None, digest_key: bytes = b"") -> str:
+def seal(text: str, *, context: str, keys: Keys = None, digest_key: bytes = b"", usual: bytes = b"") -> str:
     """Encrypt with the newest key. `context` names the place, such as the row's id."""
-    return _token(PREFIX, _encrypt(_pack(text.encode(), context, digest_key), _raw_keys(keys)[0]))
+    return _token(PREFIX, _encrypt(_pack(text.encode(), context, digest_key, usual), _raw_keys(keys)[0]))
 
 
 def seal_bytes(content: bytes, *, context: str, keys: Keys = None, usual: bytes = b"") -> bytes:
@@ -64,9 +64,9 @@ def seal_bytes(content: bytes, *, context: str, keys: Keys = None, usual: bytes 
     return _token(PREFIX_BYTES, _encrypt(_pack(content, context, b"", usual), _raw_keys(keys)[0]))
 
 
-def open_sealed(token: str | bytes, *, context: str, keys: Keys = None) -> str:
+def open_sealed(token: str | bytes, *, context: str, keys: Keys = None, usual: bytes = b"") -> str:
     """Decrypt with any key. Raises CannotOpen."""
-    return open_bytes(token, context=context, keys=keys).decode()
+    return open_bytes(token, context=context, keys=keys, usual=usual).decode()
 
 
 def open_bytes(token: str | bytes, *, context: str, keys: Keys = None, usual: bytes = b"") -> bytes:

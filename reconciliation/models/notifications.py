@@ -11,6 +11,7 @@ from core.database.columns import PublicId, PublicIdKey, known
 from core.digests import DigestedColumn, DigestedRow
 from reconciliation.models.bank_transactions import BankTransaction, ReportSource
 from reconciliation.models.listing import ReconciliationException
+from reconciliation.models.usual_notification import USUAL_NOTIFICATION
 
 
 class NotificationResult(models.TextChoices):
@@ -24,7 +25,7 @@ class NotificationResult(models.TextChoices):
 class BankNotification(DigestedRow):
     """One notification, byte for byte, encrypted because it names payers. Append-only."""
 
-    DIGESTED = DigestedColumn("body_sealed", "body_digest")
+    DIGESTED = DigestedColumn("body_sealed", "body_digest", usual=USUAL_NOTIFICATION)
 
     id = PublicIdKey()
     bank = models.CharField(max_length=20)
@@ -60,7 +61,9 @@ class BankNotification(DigestedRow):
     def body(self) -> bytes:
         """Return the raw bytes, none if they were erased. They are stored as latin-1 text."""
         sealed = self.body_sealed
-        return vault.open_sealed(sealed, context=self.id).encode("latin-1") if sealed else b""
+        if not sealed:
+            return b""
+        return vault.open_sealed(sealed, context=self.id, usual=USUAL_NOTIFICATION).encode("latin-1")
 
     def listed(self) -> ReconciliationException:
         """Its row in the list of exceptions, with what it contradicts."""

@@ -1,6 +1,7 @@
 """The notification endpoint of a connected bank: secret path, networks, signature, stored messages."""
 
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,6 +18,7 @@ from core.thai import thaiqr
 from merchants import bank_connections
 from reconciliation.matching import intake
 from reconciliation.models import BankNotification, BankTransaction, ConfirmationInquiry
+from reconciliation.models.usual_notification import USUAL_NOTIFICATION
 from tests.banks import fake_bbl, fake_scb
 from tests.banks.fake_bbl import push, signed
 from tests.banks.fake_scb import confirmation
@@ -98,6 +100,11 @@ def test_unsigned_notification_is_stored_and_acknowledged_in_bank_format(scb: Co
 
 
 @pytest.mark.slow
+def test_words_of_a_usual_notification_stay() -> None:
+    """Stored notifications cannot be read without them, and are never deleted."""
+    assert zlib.adler32(USUAL_NOTIFICATION) == 4204021284
+
+
 def test_signed_notification_completes_payment_and_is_acknowledged(bbl: ConnectedShop) -> None:
     code = bbl.shop.qr_code()
     response = bbl.push(pushed(code))
