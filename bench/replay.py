@@ -75,7 +75,10 @@ class Script:
         self._started_at = life.started_at
         self._names: dict[str, str] = {}
         self._drawn: dict[str, str] = {}
-        self._replaced = {name: _new_text(name, number) for number, name in enumerate(life.new_texts)}
+        numbers = dict[str, int]()  # ids that share their characters, such as those of a code, still do
+        self._replaced = {
+            name: _new_text(name, numbers.setdefault(name[-27:], len(numbers))) for name in life.new_texts
+        }
         self._replaced |= {
             texts[0]: f"(ARRAY[{', '.join(map(_quoted, texts))}])[shop]"
             for texts in zip(*life.shops, strict=True)

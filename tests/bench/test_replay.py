@@ -45,6 +45,12 @@ def test_repetition_has_a_new_id_of_the_same_form() -> None:
     assert script.variables == {}
 
 
+def test_ids_that_share_their_characters_still_do() -> None:
+    script = script_of("SELECT %s, %s, %s", Value(PAYMENT), Value("qr_" + "1" * 27), Value("evt_" + "2" * 27))
+    numbers = re.findall(r"\|\| '(\d\d)' AS v", drawn(script))
+    assert numbers == ["00", "00", "01"]
+
+
 def test_new_name_inside_of_a_text_is_replaced_and_the_rest_stays() -> None:
     script = script_of("SELECT %s", Value("{0002R1}", "text[]"), names=("R1",))
     assert script.text.endswith("SELECT :v0::text[];\n")
