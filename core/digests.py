@@ -7,6 +7,7 @@ encryption finds no other text with it, and after an erasure nobody can try acco
 
 import hmac
 import os
+from base64 import urlsafe_b64encode
 from typing import Any, NamedTuple
 
 from django.db import models
@@ -76,4 +77,5 @@ def digest_column() -> "models.CharField[Any, Any]":
 def _digest(key: bytes, *texts: str) -> str:
     encoded = [text.encode() for text in texts]
     # With their lengths, so that no other division into texts has the same digest.
-    return hmac.digest(key, b"".join(len(each).to_bytes(4) + each for each in encoded), "sha256").hex()
+    digest = hmac.digest(key, b"".join(len(each).to_bytes(4) + each for each in encoded), "sha256")
+    return urlsafe_b64encode(digest).decode().rstrip("=")
