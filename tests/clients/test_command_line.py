@@ -25,7 +25,7 @@ PAYLOAD = (
 COMMANDS = [
     ["qr", "create"], ["qr", "get"], ["qr", "list"], ["qr", "expire"],
     ["payments", "list"], ["payments", "get"], ["payments", "watch"],
-    ["refund"], ["withdraw"], ["balance"], ["banks"],
+    ["refund"], ["withdraw"], ["balance"], ["settlements", "list"], ["settlements", "get"], ["banks"],
     ["webhooks", "list"], ["webhooks", "get"], ["webhooks", "create"], ["webhooks", "change"],
     ["webhooks", "delete"], ["webhooks", "test"], ["webhooks", "secret"], ["webhooks", "rotate"],
     ["webhooks", "deliveries"], ["webhooks", "redeliver"], ["webhooks", "replay"],

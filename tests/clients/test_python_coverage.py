@@ -60,6 +60,8 @@ NAMES = {
     "get_transaction": "transactions.get",
     "retrieve_balance": "balance.get",
     "list_balance_transactions": "balance.transactions",
+    "list_settlements": "settlements.list",
+    "get_settlement": "settlements.get",
     "create_withdrawal": "withdrawals.create",
     "list_withdrawals": "withdrawals.list",
     "get_withdrawal": "withdrawals.get",
@@ -94,7 +96,7 @@ SCHEMAS: dict[type[Model], tuple[str, ...]] = {
     models.MovedRows: ("MovedRows",),
     models.Payer: ("Payer",),
     models.Payment: ("PaymentObject",),
-    models.PaymentEventData: ("PaymentEventData", "PaymentExceptionEventData"),
+    models.PaymentEventData: ("PaymentEventData", "PaymentFeeEventData", "PaymentExceptionEventData"),
     models.PaymentException: ("PaymentExceptionObject",),
     models.PingData: ("PingData",),
     models.QrCode: ("QrCodeObject",),
@@ -103,6 +105,7 @@ SCHEMAS: dict[type[Model], tuple[str, ...]] = {
     models.ReplayResult: ("ReplayResultObject",),
     models.SandboxClock: ("ClockObject",),
     models.SandboxPayment: ("SandboxPaymentObject",),
+    models.Settlement: ("SettlementObject",),
     models.TimelineEntry: ("TimelineEntry",),
     models.Transaction: ("TransactionObject",),
     models.UnmatchedMoney: ("UnmatchedMoney",),
@@ -110,7 +113,13 @@ SCHEMAS: dict[type[Model], tuple[str, ...]] = {
     models.WebhookSecret: ("WebhookSecret",),
     models.Withdrawal: ("WithdrawalObject",),
 }
-EVENT_CLASSES = (models.PaymentEvent, models.RefundEvent, models.WithdrawalEvent, models.PingEvent)
+EVENT_CLASSES = (
+    models.PaymentEvent,
+    models.RefundEvent,
+    models.SettlementEvent,
+    models.WithdrawalEvent,
+    models.PingEvent,
+)
 TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "boolean": (bool,),

@@ -56,6 +56,8 @@ NAMES = {
     "get_transaction": "transactions.get",
     "retrieve_balance": "balance.get",
     "list_balance_transactions": "balance.transactions",
+    "list_settlements": "settlements.list",
+    "get_settlement": "settlements.get",
     "create_withdrawal": "withdrawals.create",
     "list_withdrawals": "withdrawals.list",
     "get_withdrawal": "withdrawals.get",

@@ -9,6 +9,7 @@ import {
   Refunds,
   Requests,
   Sandbox,
+  Settlements,
   Transactions,
   Webhooks,
   Withdrawals,
@@ -29,6 +30,7 @@ export class ThaiQR {
   readonly refunds: Refunds;
   readonly requests: Requests;
   readonly sandbox: Sandbox;
+  readonly settlements: Settlements;
   readonly transactions: Transactions;
   readonly webhooks: Webhooks;
   readonly withdrawals: Withdrawals;
@@ -43,6 +45,7 @@ export class ThaiQR {
     this.refunds = new Refunds(transport);
     this.requests = new Requests(transport);
     this.sandbox = new Sandbox(transport);
+    this.settlements = new Settlements(transport);
     this.transactions = new Transactions(transport);
     this.webhooks = new Webhooks(transport);
     this.withdrawals = new Withdrawals(transport);

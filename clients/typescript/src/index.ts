@@ -18,4 +18,5 @@ export type Payment = Schemas["PaymentObject"];
 export type PaymentException = Schemas["PaymentExceptionObject"];
 export type QrCode = Schemas["QrCodeObject"];
 export type Refund = Schemas["RefundObject"];
+export type Settlement = Schemas["SettlementObject"];
 export type Withdrawal = Schemas["WithdrawalObject"];

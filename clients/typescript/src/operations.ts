@@ -24,6 +24,8 @@ export const ROUTES = {
   cancel_refund: ["POST", "/v1/refunds/{refund_id}/cancel"],
   create_claim_link: ["POST", "/v1/refunds/{refund_id}/claim-link"],
   get_claim_link: ["GET", "/v1/refunds/{refund_id}/claim-link"],
+  list_settlements: ["GET", "/v1/settlements"],
+  get_settlement: ["GET", "/v1/settlements/{settlement_id}"],
   create_withdrawal: ["POST", "/v1/withdrawals"],
   list_withdrawals: ["GET", "/v1/withdrawals"],
   get_withdrawal: ["GET", "/v1/withdrawals/{withdrawal_id}"],

@@ -210,6 +210,22 @@ export class Balance extends Resource {
   }
 }
 
+/** `client.settlements`: what acquirers transfer for card payments. */
+export class Settlements extends Resource {
+  /** Read a settlement. List its payments by `client.payments.list({ settlement_id })`. */
+  get(settlement_id: string, options: RequestOptions = {}): Promise<Answer<"get_settlement">> {
+    return this.send("get_settlement", { ids: { settlement_id }, options });
+  }
+
+  /** List settlements, the newest first. */
+  list(
+    filters: Filters<"list_settlements"> = {},
+    options: RequestOptions = {},
+  ): Pages<Item<"list_settlements", "settlements">> {
+    return this.pages("list_settlements", "settlements", byCursor("settlement_id"), filters, { options });
+  }
+}
+
 /** `client.transactions`: the history of payments and refunds. */
 export class Transactions extends Resource {
   /** Read a transaction. */

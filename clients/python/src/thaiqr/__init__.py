@@ -19,7 +19,15 @@ from thaiqr.errors import (
     UnexpectedResponseError,
     ValidationError,
 )
-from thaiqr.models import Event, PaymentEvent, PingEvent, RefundEvent, UnknownEvent, WithdrawalEvent
+from thaiqr.models import (
+    Event,
+    PaymentEvent,
+    PingEvent,
+    RefundEvent,
+    SettlementEvent,
+    UnknownEvent,
+    WithdrawalEvent,
+)
 from thaiqr.paging import AsyncPages, Page, Pages
 from thaiqr.resources import Destination
 
@@ -42,6 +50,7 @@ __all__ = [
     "RateLimitError",
     "RefundEvent",
     "ServerError",
+    "SettlementEvent",
     "SignatureError",
     "ThaiQR",
     "ThaiQRError",

@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 from thaiqr._version import __version__
-from thaiqr.cli import exits, hooks, payments, qr, request_log
+from thaiqr.cli import exits, hooks, payments, qr, request_log, settlements
 from thaiqr.cli.configure import configure
 from thaiqr.cli.lint import lint
 from thaiqr.cli.listening import listen
@@ -15,8 +15,8 @@ from thaiqr.cli.output import show_any_character
 from thaiqr.cli.triggers import trigger
 
 ORDER = [
-    "qr", "payments", "refund", "withdraw", "balance", "banks", "webhooks", "listen", "trigger", "requests",
-    "lint", "configure",
+    "qr", "payments", "refund", "withdraw", "balance", "settlements", "banks", "webhooks", "listen",
+    "trigger", "requests", "lint", "configure",
 ]  # fmt: skip
 
 
@@ -62,6 +62,7 @@ app.add_typer(payments.app, name="payments")
 app.command()(refund)
 app.command()(withdraw)
 app.command()(balance)
+app.add_typer(settlements.app, name="settlements")
 app.command()(banks)
 app.add_typer(hooks.app, name="webhooks")
 app.command()(listen)

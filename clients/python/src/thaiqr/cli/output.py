@@ -18,19 +18,23 @@ from thaiqr.paging import Pages
 COLOURS = {
     "succeeded": "green",
     "completed": "green",
+    "arrived": "green",
     "active": "green",
     "healthy": "green",
     "pending": "yellow",
     "processing": "yellow",
     "paused": "yellow",
     "failing": "yellow",
+    "expected": "yellow",
     "failed": "red",
     "expired": "red",
     "canceled": "red",
     "disabled": "red",
+    "late": "red",
+    "differs": "red",
     "refunded": "cyan",
 }
-SATANG = {"amount_received", "amount_refunded"}
+SATANG = {"amount_received", "amount_refunded", "gross", "fee", "fee_vat", "net"}
 # For a terminal that names none (`COLUMNS=0`): nothing would be shown.
 UNKNOWN_WIDTH = 80
 Columns = Mapping[str, str]
@@ -114,7 +118,7 @@ class Output:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for name, heading in columns.items():
             is_id = name.endswith("_id") or name == "status"
-            justify: Literal["left", "right"] = "right" if name.startswith("amount") else "left"
+            justify: Literal["left", "right"] = "right" if name.endswith("_display") else "left"
             table.add_column(heading, justify=justify, overflow="fold", no_wrap=is_id)
         for item in items:
             table.add_row(*(_cell(getattr(item, name)) for name in columns))

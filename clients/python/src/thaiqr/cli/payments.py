@@ -13,8 +13,8 @@ from thaiqr.models import PaymentEvent
 app = typer.Typer(no_args_is_help=True, help="List, read and watch payments.")
 FIELDS = (
     "payment_id", "status", "amount_display", "reference", "description", "created_at", "completed_at",
-    "expires_at", "amount_received", "amount_refunded", "failure_code", "qr_code_id", "bank_reference",
-    "metadata",
+    "expires_at", "amount_received", "amount_refunded", "fee", "fee_vat", "net", "failure_code", "qr_code_id",
+    "settlement_id", "bank_reference", "metadata",
 )  # fmt: skip
 COLUMNS = {
     "payment_id": "ID",
@@ -34,6 +34,7 @@ def list_payments(
         str | None, typer.Option(help="pending, succeeded, failed, expired or refunded.")
     ] = None,
     reference: Annotated[str | None, typer.Option(help="Only with this reference.")] = None,
+    settlement: Annotated[str | None, typer.Option(help="Only those that this settlement pays.")] = None,
     since: Since = None,
     until: Until = None,
     timezone: Zone = "Asia/Bangkok",
@@ -46,6 +47,7 @@ def list_payments(
         filters: Any = {
             "status": status,
             "reference": reference,
+            "settlement_id": settlement,
             "start_date": since,
             "end_date": until,
             "timezone": timezone if since or until else None,

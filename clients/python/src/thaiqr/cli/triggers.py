@@ -55,6 +55,7 @@ class Trigger:
                 token_id="tok_test_fee_late",  # noqa: S106 (a card for tests)
                 amount=self.amount,
             ),
+            "settlement.arrived": self._settled,
             "payment.exception": lambda: self._scenario("under"),
             "payment.exception_resolved": self._accepted,
             "refund.completed": lambda: self._refund(None),
@@ -96,6 +97,12 @@ class Trigger:
         payment = self._scenario("under")
         self.client.payments.accept_exception(payment.payment_id, payment.exceptions[0].exception_id)
         return self.client.payments.get(payment.payment_id)
+
+    def _settled(self) -> Payment:
+        """The bank transfers the money a day later, and the service reads it within ten minutes."""
+        made = self.client.payments.create(token_id="tok_test_visa", amount=self.amount)  # noqa: S106
+        self.client.sandbox.advance_clock(advance_minutes=24 * 60)
+        return made
 
     def _refund(self, account: str | None) -> Model:
         paid = self._paid()

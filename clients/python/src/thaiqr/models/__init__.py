@@ -14,6 +14,7 @@ from thaiqr.models.events import (
     PingData,
     PingEvent,
     RefundEvent,
+    SettlementEvent,
     UnknownEvent,
     WithdrawalEvent,
     read_event,
@@ -31,6 +32,7 @@ from thaiqr.models.qr_codes import QrCode
 from thaiqr.models.refunds import ClaimLink, ClaimLinkSecret, Refund
 from thaiqr.models.requests import FullLoggedRequest, LoggedRequest
 from thaiqr.models.sandbox import AdvancedSandboxClock, MovedRows, SandboxClock, SandboxPayment
+from thaiqr.models.settlements import Settlement
 from thaiqr.models.transactions import Transaction
 from thaiqr.models.webhooks import (
     Delivery,
@@ -74,6 +76,8 @@ __all__ = [
     "ReplayResult",
     "SandboxClock",
     "SandboxPayment",
+    "Settlement",
+    "SettlementEvent",
     "TimelineEntry",
     "Transaction",
     "UnknownEvent",

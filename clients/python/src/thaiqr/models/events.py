@@ -8,6 +8,7 @@ from typing import Any, cast
 from thaiqr.decoding import Metadata, Model, decode
 from thaiqr.models.payments import PaymentException
 from thaiqr.models.refunds import Refund
+from thaiqr.models.settlements import Settlement
 from thaiqr.models.withdrawals import Withdrawal
 
 
@@ -61,6 +62,13 @@ class RefundEvent(_AnyEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SettlementEvent(_AnyEvent):
+    """settlement.arrived."""
+
+    data: Settlement
+
+
+@dataclass(frozen=True, kw_only=True)
 class WithdrawalEvent(_AnyEvent):
     """withdrawal.pending, .processed, .succeeded or .failed."""
 
@@ -81,9 +89,9 @@ class UnknownEvent(_AnyEvent):
     data: Mapping[str, Any]
 
 
-Event = PaymentEvent | RefundEvent | WithdrawalEvent | PingEvent | UnknownEvent
+Event = PaymentEvent | RefundEvent | SettlementEvent | WithdrawalEvent | PingEvent | UnknownEvent
 
-EVENTS: Mapping[str, type[PaymentEvent | RefundEvent | WithdrawalEvent | PingEvent]] = {
+EVENTS: Mapping[str, type[PaymentEvent | RefundEvent | SettlementEvent | WithdrawalEvent | PingEvent]] = {
     "payment.pending": PaymentEvent,
     "payment.succeeded": PaymentEvent,
     "payment.failed": PaymentEvent,
@@ -92,6 +100,7 @@ EVENTS: Mapping[str, type[PaymentEvent | RefundEvent | WithdrawalEvent | PingEve
     "payment.exception_resolved": PaymentEvent,
     "refund.completed": RefundEvent,
     "refund.failed": RefundEvent,
+    "settlement.arrived": SettlementEvent,
     "withdrawal.pending": WithdrawalEvent,
     "withdrawal.processed": WithdrawalEvent,
     "withdrawal.succeeded": WithdrawalEvent,

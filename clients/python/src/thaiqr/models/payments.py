@@ -78,6 +78,7 @@ class Payment(Model):
     fee: int | None = None
     fee_vat: int | None = None
     net: int | None = None
+    settlement_id: str | None = None
     qr_code_id: str | None = None
     reference: str | None = None
     description: str | None = None
