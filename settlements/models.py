@@ -175,6 +175,7 @@ class SettledItem(models.Model):
     class Meta:
         default_permissions = ("view",)
         triggers = [triggers.append_only("what the acquirer reported stays")]
+        indexes = [models.Index(fields=["reference"], name="settleditem_by_reference")]  # staff search by it
         constraints = [
             models.UniqueConstraint(fields=["transfer", "kind", "reference"], name="settleditem_once"),
             known("kind", ItemKind, name="settleditem_kind_known"),

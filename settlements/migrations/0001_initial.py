@@ -192,6 +192,10 @@ class Migration(migrations.Migration):
             model_name='settlement',
             trigger=pgtrigger.compiler.Trigger(name='arrived_at_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.arrived_at IS NOT NULL AND NEW.arrived_at IS DISTINCT FROM OLD.arrived_at) THEN RAISE EXCEPTION 'a settlement keeps when it arrived' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='b355918fdf1adc12e0a03a30d265b0514d525081', operation='UPDATE', pgid='pgtrigger_arrived_at_set_once_10cf6', table='settlements_settlement', when='BEFORE')),
         ),
+        migrations.AddIndex(
+            model_name='settleditem',
+            index=models.Index(fields=['reference'], name='settleditem_by_reference'),
+        ),
         migrations.AddConstraint(
             model_name='settleditem',
             constraint=models.UniqueConstraint(fields=('transfer', 'kind', 'reference'), name='settleditem_once'),

@@ -32,6 +32,7 @@ SMALL = frozenset({
     "operations_dailyclose", "operations_jobrun",
     "reconciliation_statement",
     "reconciliation_reconciliationexception",
+    "settlements_acquirertransfer", "settlements_openquestion", "settlements_settlement",
     "ledger_account", "transfers_circuitbreaker",
     "transfers_transfercontradiction", "approvals_payoutaccount", "approvals_payoutpolicy",
     "withdrawals_payoutnight", "withdrawals_payoutschedule",

@@ -174,6 +174,7 @@ SMALL = frozenset(
     {
         *("merchants_merchant", "merchants_apikey", "merchants_bankconnection", "webhooks_endpoint"),
         *("webhooks_endpointhealth", "approvals_payoutaccount", "approvals_payoutpolicy", "auth_user"),
-        "reconciliation_statement",
+        *("reconciliation_statement", "settlements_acquirertransfer", "settlements_openquestion"),
+        "settlements_settlement",
     }
 )

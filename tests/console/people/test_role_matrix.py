@@ -22,7 +22,7 @@ from console.lists import navigation
 from console.management.commands import write_roles
 from console.people import roles
 from console.people.roles import Role
-from core import clock
+from core import clock, ids
 from core.http.scopes import Scope
 from merchants.bank_acts import BANK_ACTS
 from merchants.models import Merchant
@@ -30,6 +30,7 @@ from operations.models import DailyClose
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.models import BankTransaction, SlipCheck
 from refunds.models import Refund
+from settlements.models import OpenQuestion
 from tests import tables
 from tests.authenticator_app import enrolled
 from tests.conftest import SandboxBankClient, Shop, open_shop
@@ -171,6 +172,15 @@ class World:
             shop.merchant, bank_code="014", bank_account="4051234567", account_name="Malee", now=now
         )
         self.rows_of_acts["approvals.payoutaccount", "remove"] = self.account.pk
+        question = OpenQuestion.objects.create(
+            id=ids.new("oq_", now),
+            kind="adjustment",
+            acquirer="omise",
+            subject="x",
+            difference=1,
+            opened_at=now,
+        )
+        self.rows_of_acts["settlements.openquestion", "close"] = question.pk
         self.slip = SlipCheck.objects.create(sending_bank="014", transaction_id="A1", checked_at=now)
         self.clerk = User.objects.create_user("somsri", is_staff=True)
         self.group = Group.objects.create(name="Cashiers")
@@ -225,6 +235,7 @@ def probes(world: World) -> Iterator[Probe]:
             "kind": "other",
             "scopes": [Scope.PAYMENTS_READ.value],
             "overlap_hours": "1",
+            "note": "A dispute.",
             "starts_on": "2200-01-01",
             "fixed": "5",
             "rate": "0.80",
