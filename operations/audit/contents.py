@@ -19,13 +19,15 @@ from payments.shapes import event_data
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
 from refunds.shapes import refund_object
+from settlements.models import Settlement
+from settlements.shapes import settlement_object
 from webhooks import bodies
 from webhooks.models import PING, Event
 from withdrawals.models import Withdrawal
 from withdrawals.shapes import withdrawal_object
 
 CHUNK = 2000
-SUBJECT_IDS = ("payment_id", "refund_id", "withdrawal_id", "exception_id")
+SUBJECT_IDS = ("payment_id", "refund_id", "withdrawal_id", "exception_id", "settlement_id")
 
 
 # All columns of payments would take most of the time.
@@ -39,6 +41,11 @@ DATA_OF: list[tuple[QuerySet[Any], Callable[[Any], Mapping[str, Any]]]] = [
     (PaymentException.objects.select_related("payment"), lambda exception: event_data(exception.payment)),
     (Refund.objects.all(), refund_object),
     (Withdrawal.objects.all(), withdrawal_object),
+    # A settlement that arrived does not change with the time.
+    (
+        Settlement.objects.select_related("transfer"),
+        lambda settlement: settlement_object(settlement, settlement.expected_at),
+    ),
 ]
 # What an object may have changed since. The note of a refund is erased with its payer.
 CHANGING = {"status", "awaiting_approval", "pending_reason", "updated_at", "note", "bank_name"}
@@ -51,6 +58,7 @@ STATUSES = {
     "withdrawal.processed": {"processing"},
     "payment.failed": {"failed", "expired"},
     "payment.fee_known": {"succeeded", "refunded"},
+    "settlement.arrived": {"arrived", "differs"},
 }
 DESTINATIONS = f"""
     SELECT transfer.id, transfer.bank_code, transfer.account_sealed, approval.account_last4,

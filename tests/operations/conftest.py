@@ -4,8 +4,9 @@ from pytest_django import Settings
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.conftest import clock, served_by
 from tests.refunds.builders import RefundShop
+from tests.settlements.conftest import acquirer
 
-__all__ = ["clock", "served_by"]
+__all__ = ["acquirer", "clock", "served_by"]
 
 
 @pytest.fixture

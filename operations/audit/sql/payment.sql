@@ -155,6 +155,25 @@ SELECT item.settlement_id, concat_ws(' ', sum({RECEIVED_AMOUNT}), sum(coalesce(p
 FROM settlements_settleditem AS item JOIN payments_payment AS payment ON payment.id = item.payment_id
 WHERE item.settlement_id IS NOT NULL GROUP BY item.settlement_id
 
+-- rule: payments show the settlement that pays them, and no other
+SELECT item.payment_id, concat_ws(' ', settlement.id, settlement.merchant_id, settlement.arrived_at)
+FROM settlements_settleditem AS item
+JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
+LEFT JOIN settlements_settlement AS settlement ON settlement.id = item.settlement_id
+WHERE item.settlement_id IS NOT NULL AND transfer.state <> 'failed'
+-- found
+SELECT payment.id, concat_ws(' ', settlement_id, payment.merchant_id, transfer.arrived_at)
+FROM payments_payment AS payment
+LEFT JOIN settlements_settlement AS settlement ON settlement.id = settlement_id
+LEFT JOIN settlements_acquirertransfer AS transfer ON transfer.id = settlement.transfer_id
+WHERE settlement_id IS NOT NULL
+
+-- rule: each settlement that arrived has its event
+SELECT id, concat('1 to ', merchant_id) FROM settlements_settlement WHERE arrived_at IS NOT NULL
+-- found
+SELECT subject_id, concat(count(*), ' to ', merchant_id) FROM webhooks_event
+WHERE type = 'settlement.arrived' GROUP BY subject_id, merchant_id
+
 -- rule: payment events match the payment status
 SELECT concat_ws(' ', payment.id, kind), concat('1 to ', payment.merchant_id)
 FROM payments_payment AS payment

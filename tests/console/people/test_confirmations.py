@@ -57,7 +57,7 @@ UNCONFIRMED_ACTS = {
 # Decisions about exceptions: money goes where it was meant to go, or stays where it is.
 UNCONFIRMED_TYPES = {
     ResolutionType.ACCEPTED, ResolutionType.ATTACHED, ResolutionType.MERGED, ResolutionType.DISMISSED,
-    ResolutionType.BOOKED_FAILED, ResolutionType.REOPENED,
+    ResolutionType.BOOKED_FAILED, ResolutionType.REOPENED, ResolutionType.ACQUIRER,
 }  # fmt: skip
 # Of the acts that the matrix of roles tries by a request that changes something.
 CONFIRMED_PERMISSIONS = {
@@ -72,7 +72,7 @@ CONFIRMED_PERMISSIONS = {
     "reconciliation.credit_exception", "reconciliation.return_excess_exception",
     "reconciliation.returned_exception",
     "reconciliation.confirm_banktransaction",
-    "transfers.complete_transfer", "transfers.resume_transfers",
+    "transfers.complete_transfer", "transfers.resume_transfers", "settlements.close_question",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ CHANGEABLE = {
         *("amount_received", "has_exceptions", "payer_differs"),
         *("payer_name", "payer_bank_code", "payer_account_sealed", "bank_reference"),
         *("card_last4", "card_brand", "failure_code", "authorize_uri", "expires_at", "updated_at"),
-        *("fee", "fee_vat"),
+        *("fee", "fee_vat", "settlement_id"),  # the audit compares them with the books and the settlement
     },
     # When the acquirer is asked next; its id is set once. While it is open: its end sets the time.
     "payments_cardcharge": {
@@ -46,6 +46,12 @@ CHANGEABLE = {
         *("route", "updated_at"),
     },
     "refunds_refundreversal": set(),
+    "settlements_acquirertransfer": {"bank_transaction_id"},  # once, and the audit compares it
+    # Who closed a question is in the audit trail. The audit compares what is booked with the ledger.
+    "settlements_openquestion": {"is_booked", "closed_at", "note"},
+    "settlements_settleditem": set(),
+    # Once, as that of its transfer. What differs has a question.
+    "settlements_settlement": {"arrived_at", "differs"},
     "transactions_transaction": set(),
     # While it is open: when it is sent or inquired, and what the bank answered.
     "transfers_transfer": {"bank_reference", "due_at", "inquiries", "lease_until", "submitted_at"},

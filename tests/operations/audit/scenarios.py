@@ -9,15 +9,20 @@ import time_machine
 from django.db import connection, transaction
 from django.db.models import F
 
-from banks import ChargeResult, ReportedTransfer, TransferResult
+from banks import ChargeResult, ReportedTransfer, SettledItem, TransferResult
 from core import clock
 from payments import cards, expiry_sweep
+from reconciliation.exceptions import acquirer_transfers
 from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.matching.returns import ReturnDestination
+from reconciliation.models import BankTransaction
+from settlements import questions
+from settlements.models import AcquirerTransfer, OpenQuestion
 from tests.approvals.builders import decide_approval
 from tests.operations.audit import exception_scenarios
 from tests.reconciliation.builders import Seller, complete_order, decide
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
+from tests.settlements.conftest import FEE, ReportingAcquirer, item_of
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawn
 from transfers import services as transfers
@@ -87,6 +92,35 @@ def charge_cards(refund_shop: RefundShop, serving: Serving) -> None:
         for each in output:
             with transaction.atomic():
                 cards.complete(made.payment.id, each, now=clock.now())
+
+
+def settle_cards(refund_shop: RefundShop, serving: Serving, acquirer: ReportingAcquirer) -> None:
+    """One transfer is on our account, with a refund and two other fees: one is asked, one booked.
+
+    One is on its way.
+    """
+    serving(sends=[TransferResult("succeeded", "rfnd_1"), TransferResult("succeeded", "rfnd_2")])
+    charges = [acquirer.charge(refund_shop.shop.merchant) for _ in range(5)]
+    made = refund_shop.refund(charges[0].pk, amount=50_000)
+    send_due_refunds()
+    refund_shop.refund(charges[4].pk, amount=50_000)
+    send_due_refunds()
+    arrived = acquirer.transfer(
+        item_of(charges[0]),
+        *[item_of(each, fee=FEE + 100) for each in charges[1:3]],
+        SettledItem("refund", "rfnd_1", made["refund_id"], -50_000, 0, 0, -50_000),
+    )
+    acquirer.transfer(item_of(charges[3]), state="sent")
+    acquirer.read()
+    booked = OpenQuestion.objects.filter(payment_id=charges[2].pk).get()
+    questions.close(booked.pk, note="Their new price.", is_booked=True, now=clock.now())
+    refund_shop.bank.notify(refund_shop.shop.qr_code(), satang=arrived.net, reference1="PAYOUT")
+    acquirer_transfers.identify(
+        BankTransaction.objects.get(reference1="PAYOUT").id,
+        transfer_id=AcquirerTransfer.objects.get(transfer_id=arrived.id).pk,
+        note="Its slip.",
+        now=clock.now(),
+    )
 
 
 def refund(refund_shop: RefundShop, serving: Serving) -> None:

@@ -199,6 +199,49 @@ TAMPERINGS = {
         "UPDATE payments_cardcharge SET unsettled = unsettled - 1 WHERE unsettled > 0",
         "UPDATE payments_cardcharge SET unsettled = NULL WHERE unsettled > 0",
     ],
+    "what acquirers owe is on the way, or a question has it": [
+        delete_posting("transfer_received"),
+        delete_posting("difference_booked"),
+        "UPDATE payments_cardcharge SET settled_at = NULL",
+        "UPDATE settlements_openquestion SET difference = difference + 1 WHERE NOT is_booked",
+        "UPDATE settlements_openquestion SET is_booked = false",
+        "DELETE FROM settlements_openquestion",
+        "UPDATE settlements_settleditem SET refund_id = NULL",
+        "UPDATE refunds_refund SET amount = amount + 1 WHERE route = 'acquirer:sandbox'",
+    ],
+    "a transfer that arrived has its journal, and what it pays is settled": [
+        delete_posting("transfer_received"),
+        """UPDATE settlements_acquirertransfer SET amount = amount + 1, net_amount = net_amount + 1
+           WHERE state = 'paid'""",
+        "UPDATE settlements_acquirertransfer SET state = 'paid', arrived_at = now() WHERE state = 'sent'",
+        "UPDATE settlements_acquirertransfer SET state = 'failed', arrived_at = NULL WHERE state = 'paid'",
+        "UPDATE payments_cardcharge SET settled_at = NULL",
+        "DELETE FROM settlements_acquirertransfer",
+    ],
+    "settlements are the sums of their payments": [
+        *(
+            f"UPDATE settlements_settlement SET {column} = {column} + 1"
+            for column in ("gross_amount", "fee", "fee_vat", "payment_count")
+        ),
+        "UPDATE settlements_settleditem SET settlement_id = NULL",
+        "UPDATE payments_payment SET fee = fee + 1, fee_vat = fee_vat - 1 WHERE settlement_id IS NOT NULL",
+        "DELETE FROM settlements_settlement",
+    ],
+    "payments show the settlement that pays them, and no other": [
+        "UPDATE payments_payment SET settlement_id = NULL",
+        "UPDATE payments_payment SET settlement_id = 'stl_other' WHERE settlement_id IS NULL",
+        "UPDATE settlements_settlement SET merchant_id = 'mch_other'",
+        "UPDATE settlements_settlement SET arrived_at = now()",
+    ],
+    "each settlement that arrived has its event": [
+        "DELETE FROM webhooks_event WHERE type = 'settlement.arrived'",
+        """INSERT INTO webhooks_event
+               (id, merchant_id, type, subject_id, body, created_at, actor, request_id)
+           SELECT 'evt_again', merchant_id, type, subject_id, body, created_at, actor, request_id
+           FROM webhooks_event WHERE type = 'settlement.arrived'""",
+        "UPDATE webhooks_event SET merchant_id = 'mch_other' WHERE type = 'settlement.arrived'",
+        "UPDATE settlements_settlement SET arrived_at = NULL",
+    ],
     "payment events match the payment status": [
         "DELETE FROM webhooks_event WHERE type = 'payment.fee_known'",
         delete_event("payment.pending"),
@@ -322,6 +365,14 @@ TAMPERINGS = {
         delete_posting("merged"),
         delete_posting("unmerged"),
         "DELETE FROM reconciliation_resolution WHERE type = 'merged'",
+    ],
+    "money of an acquirer is one of its transfers": [
+        delete_posting("transfer_seen"),
+        "UPDATE settlements_acquirertransfer SET bank_transaction_id = NULL",
+        """UPDATE settlements_acquirertransfer SET amount = amount + 1, net_amount = net_amount + 1
+           WHERE bank_transaction_id IS NOT NULL""",
+        ("UPDATE reconciliation_banktransaction SET resolution_state = '', resolved_at = NULL WHERE "
+        "resolution_state = 'acquirer'"),
     ],
     "merged bank transactions are probable duplicates": [
         "UPDATE reconciliation_resolution SET merged_into_id = subject_id WHERE type = 'merged'",
@@ -621,6 +672,7 @@ CONTENT_TAMPERINGS: list[str | Callable[[], str]] = [
             "payment.exception": "currency qr_code_id",
             "refund.completed": "status reason transaction_id created_at completed_at",
             "refund.failed": "failure_code",
+            "settlement.arrived": "status gross fee fee_vat net currency payments expected_at arrived_at",
             "withdrawal.succeeded": "status bank_code bank_account account_name completed_at",
         }.items()
         for name in names.split()

@@ -33,6 +33,7 @@ from tests.operations.audit.tampering import CONTENT_TAMPERINGS, TAMPERINGS
 from tests.reconciliation.builders import Seller, decide, parse
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.refunds.builders import NOBODY, RefundShop, send_due_refunds
+from tests.settlements.conftest import ReportingAcquirer
 
 pytestmark = pytest.mark.slow
 
@@ -70,13 +71,19 @@ def test_audit_of_empty_database_finds_nothing(db: None) -> None:
 
 
 def test_audit_finds_each_tampering_and_nothing_after_each_scenario(
-    refund_shop: RefundShop, served_by: Serving, settings: Settings, subtests: pytest.Subtests
+    refund_shop: RefundShop,
+    served_by: Serving,
+    acquirer: ReportingAcquirer,
+    settings: Settings,
+    subtests: pytest.Subtests,
 ) -> None:
     """One test, because to run all scenarios takes 10 s."""
     for scenario in SCENARIOS:
         with subtests.test(scenario.__name__):
             scenario(refund_shop, served_by)
             assert not differences()
+    scenarios.settle_cards(refund_shop, served_by, acquirer)
+    assert not differences()
     scenarios.request_approvals(refund_shop, served_by, settings)
     add_payout_account(refund_shop.shop)
     check_constraints_now()

@@ -26,7 +26,7 @@ ADDED_ONLY = {
     "audit_trail_auditrecord", "audit_trail_chainlink", "ledger_balancetransaction", "ledger_entry",
     "ledger_journal", "operations_dailyclose", "payments_chargeanswer", "payments_feeterms",
     "reconciliation_notificationid", "reconciliation_resolution", "reconciliation_slipcheck",
-    "refunds_claimtry",
+    "refunds_claimtry", "settlements_settleditem",
     "transfers_transfercontradiction", "transfers_transferevent", "webhooks_endpointaction",
     "webhooks_event", "webhooks_feedblock", "withdrawals_payoutnight",
 }  # fmt: skip
@@ -43,6 +43,7 @@ KEPT = {
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
+    "settlements_acquirertransfer", "settlements_openquestion", "settlements_settlement",
     "transactions_transaction", "transfers_safemode", "transfers_transfer", "webhooks_endpoint",
     "withdrawals_payoutschedule", "withdrawals_withdrawal",
 }  # fmt: skip
