@@ -14,6 +14,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+import banks
 from config.urls import API_ROUTES, PLAIN_PREFIX, THAI_PREFIX
 from core import clock, ids
 from merchants import secret_keys, services
@@ -21,8 +22,11 @@ from request_log.models import RequestRecord
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop
 from tests.request_log.builders import make_records
+from tests.settlements.conftest import ReportingAcquirer, acquirer, item_of
 from tests.withdrawals.builders import fund, withdrawn
 
+__all__ = ["acquirer"]  # a fixture
+pytestmark = pytest.mark.usefixtures("acquirer")
 ID = re.compile(rb"[0-9A-Za-z]{27}")
 
 REFUSED = (
@@ -114,6 +118,15 @@ def a_request(shop: Shop) -> str:
     return RequestRecord.objects.get(pk=make_records(shop, 1)[0]).request_id
 
 
+def a_settlement(shop: Shop) -> str:
+    """A settlement that has arrived."""
+    reporting = banks.acquirer("sandbox")
+    assert isinstance(reporting, ReportingAcquirer)
+    reporting.transfer(item_of(reporting.charge(shop.merchant)))
+    reporting.read()
+    return str(shop.get("/v1/settlements").json()["settlements"][0]["settlement_id"])
+
+
 # Builders of the objects that path parameters name. A delivery needs the webhook before it, an
 # exception the payment.
 OWNED: dict[str, Callable[[Shop], str]] = {
@@ -127,6 +140,7 @@ OWNED: dict[str, Callable[[Shop], str]] = {
     "withdrawal_id": a_withdrawal,
     "transaction_id": a_transaction,
     "request_id": a_request,
+    "settlement_id": a_settlement,
 }
 
 
@@ -183,6 +197,7 @@ def test_lists_and_totals_exclude_other_merchants(
     a_refund(shop)
     a_webhook(shop)
     withdrawn(shop)
+    a_settlement(shop)
     for route in LISTS:
         with subtests.test(str(route)):
             mine, other = (
