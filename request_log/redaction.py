@@ -26,36 +26,36 @@ SUSPICIOUS_LENGTH = 10
 SUSPICIOUS_NUMBER = 10 ** (SUSPICIOUS_LENGTH - 1)
 KEPT = frozenset({
     # Ids, states and times.
-    "account_digits", "advanced_at", "after", "at", "balance_transaction_id", "bank_code", "bank_reference",
-    "bank_transaction_id", "before", "biller_id", "brand", "code", "completed_at", "created_at", "date",
-    "delivery_id", "disabled_reason", "end_date", "error", "error_code", "event", "event_id", "exception_id",
-    "expires_at", "failing_since", "failure_code", "finished_at", "id", "idempotency", "key", "last4",
-    "method", "next_after", "next_attempt_at", "paid_at", "param", "part", "path", "paused_until",
-    "payer_bank_code", "payment_id", "payment_page_url", "pending_reason", "problem", "qr_code_id", "qr_data",
-    "qr_image_url",
-    "reason", "reference", "reference1", "reference2", "reference3", "refund_id", "report_at", "request_id",
-    "revoked_at",
-    "route", "scenario", "searched_to", "sending_bank", "since", "slip_reference", "source", "start_date",
-    "started_at", "state", "status", "timestamp", "transaction_id", "trigger", "type", "until",
-    "updated_at", "used_at", "verification", "webhook_id", "withdrawal_id",
+    "account_digits", "acquirer", "advanced_at", "after", "arrived_at", "at", "balance_transaction_id",
+    "bank_code", "bank_reference", "bank_transaction_id", "before", "biller_id", "brand", "code",
+    "completed_at", "created_at", "date", "delivery_id", "disabled_reason", "end_date", "error", "error_code",
+    "event", "event_id", "exception_id", "expected_at", "expires_at", "failing_since", "failure_code",
+    "finished_at", "id", "idempotency", "key", "last4", "method", "next_after", "next_attempt_at", "paid_at",
+    "param", "part", "path", "paused_until", "payer_bank_code", "payment_id", "payment_page_url",
+    "pending_reason", "problem", "qr_code_id", "qr_data", "qr_image_url", "reason", "reference", "reference1",
+    "reference2", "reference3", "refund_id", "report_at", "request_id", "revoked_at", "route", "scenario",
+    "searched_to", "sending_bank", "settlement_id", "since", "slip_reference", "source", "start_date",
+    "started_at", "state", "status", "timestamp", "transaction_id", "trigger", "type", "until", "updated_at",
+    "used_at", "verification", "webhook_id", "withdrawal_id",
     # Amounts, counts, switches and settings of a request.
     "accepted", "advance_minutes", "advance_seconds", "advanced_seconds", "after_sequence", "amount",
     "amount_display", "amount_received", "amount_refunded", "attempts", "available", "awaiting_approval",
     "balance_after", "bank_reports", "card_payments", "completed", "consecutive_failures", "currency",
-    "deliveries", "difference_seconds", "duration_ms", "exceptions_has_more", "expired",
-    "expires_in_hours", "expiry_minutes",
-    "format", "has_more", "http_status", "inquiries", "lang", "last_ping_status", "limit", "livemode",
-    "max", "min", "number", "offset", "ok", "oldest_due_seconds", "owed", "pending", "qr_codes", "refunds",
-    "remaining", "replayed", "reserved", "reserved_after", "reserved_amount", "sequence", "size",
-    "timezone", "total", "transfers", "tries_left", "unconfirmed", "unconfirmed_after", "unconfirmed_amount",
+    "deliveries", "difference_seconds", "duration_ms", "exceptions_has_more", "expired", "expires_in_hours",
+    "expiry_minutes", "fee", "fee_vat", "format", "gross", "has_more", "http_status", "inquiries", "lang",
+    "last_ping_status", "limit", "livemode", "max", "min", "net", "net_display", "number", "offset", "ok",
+    "oldest_due_seconds", "owed", "payments", "pending", "pending_settlement", "pending_settlement_after",
+    "pending_settlement_amount", "qr_codes", "refunds", "remaining", "replayed", "reserved", "reserved_after",
+    "reserved_amount", "sequence", "size", "timezone", "total", "transfers", "tries_left", "unconfirmed",
+    "unconfirmed_after", "unconfirmed_amount",
     # Names of banks, and our own sentences.
     "bank_name", "client_bank_name", "detail", "message", "name_th", "short_name", "warning",
 })  # fmt: skip
 """Fields whose text or number is kept."""
 CONTAINERS = frozenset({
-    "balance_transactions", "banks", "card", "checks", "data", "deliveries", "destination", "error",
-    "events", "exception", "exceptions", "health", "moved", "payer", "payments", "qr_codes", "refunds",
-    "requests", "sources", "timeline", "transactions", "unmatched_money", "warnings", "webhooks",
+    "balance_transactions", "banks", "card", "checks", "data", "deliveries", "destination", "error", "events",
+    "exception", "exceptions", "health", "moved", "payer", "payments", "qr_codes", "refunds", "requests",
+    "settlements", "sources", "timeline", "transactions", "unmatched_money", "warnings", "webhooks",
     "withdrawals",
 })  # fmt: skip
 """Fields with objects and arrays of other fields."""

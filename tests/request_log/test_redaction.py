@@ -83,6 +83,13 @@ def test_body_of_a_response_keeps_what_the_service_made() -> None:
     assert kept(given, is_ours=True) == given | {"payer": {"name": "S*** J***"}}
 
 
+def test_settlement_and_its_payments_are_kept() -> None:
+    words = json.loads(OPENAPI.read_text())["paths"]["/v1/settlements"]["get"]["responses"]["200"]
+    listed = words["content"]["application/json"]["example"]
+    assert listed["settlements"]
+    assert kept(listed, is_ours=True) == listed
+
+
 @pytest.mark.parametrize("name", ["reference", "message", "detail"])
 def test_response_that_repeats_a_request_keeps_no_secret(name: str) -> None:
     assert kept({name: "tq_test_abcdefgh0123456789"}, is_ours=True) == {name: "tq_test_abcdefgh[redacted]"}
