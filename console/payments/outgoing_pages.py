@@ -10,9 +10,9 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
 from console.payments import summaries
-from console.payments.summaries import Summary
 from core import clock
 from core.console import admin_columns
+from core.console.summaries import Summary, context
 from refunds.admin import RefundAdmin
 from transfers.models import Transfer
 from withdrawals.admin import WithdrawalAdmin
@@ -39,7 +39,7 @@ class OutgoingPageAdmin(ActingAdmin):
         return names if obj is None else [name for name in names if self.has_value(obj, name)]
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        return summaries.context(request, self.summary_of(row, clock.now()))
+        return context(request, self.summary_of(row, clock.now()))
 
 
 class RefundPageAdmin(OutgoingPageAdmin, RefundAdmin):

@@ -11,6 +11,7 @@ from console.payments import summaries
 from console.payments.payment_acts import PAYMENT_ACTS
 from core import clock
 from core.console import personal_data
+from core.console.summaries import context
 from ledger.models import Entry
 from payments.admin import PaymentAdmin
 from payments.models import Payment, PaymentStatus
@@ -33,7 +34,7 @@ class PaymentPageAdmin(PaymentAdmin):
         is_pending = row.qr_code_id is not None and row.status_at(now) == PaymentStatus.PENDING
         return {
             "page": pages.staff_page(row, request.GET.get("from", "")),
-            **summaries.context(request, summaries.of_payment(row, now)),
+            **context(request, summaries.of_payment(row, now)),
             "undelivered": summaries.undelivered(row),
             "picture_url": f"/v1/qr-codes/{row.qr_code_id}/image?format=svg" if is_pending else "",
             "bank_transactions": row.bank_transactions.order_by("-paid_at", "-id")[:MAX_ROWS]

@@ -1,14 +1,12 @@
 """The sentence with which a page of money begins: how it stands, and what to do next."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.admin.utils import quote
 from django.db.models import Q
-from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.timezone import localtime
@@ -19,6 +17,7 @@ from approvals import payout_accounts
 from approvals.models import Approval, ApprovalKind
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from core import clock, failures, money
+from core.console.summaries import Summary
 from core.failures import Failure
 from ledger import services as ledger
 from payments import explanations as of_payments
@@ -40,26 +39,6 @@ from withdrawals.models import Withdrawal, WithdrawalStatus
 EXCEPTION, DECIDE = "reconciliation_reconciliationexception", gettext_lazy("Decide what happens to it")
 # A payment rarely has more than three.
 MAX_REFUNDS = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The sentence, its colour, and a link to what is to do, if anything.
-
-    permission: what a reader needs for the page of the link, if less than all readers have it.
-    """
-
-    text: str | Promise
-    tone: str
-    url: str = ""
-    link: str | Promise = ""
-    permission: str = ""
-
-
-def context(request: HttpRequest, summary: Summary) -> dict[str, Any]:
-    """What `admin/lead.html` shows."""
-    may_follow = not summary.permission or request.user.has_perm(summary.permission)
-    return {"summary": summary, "may_follow": may_follow}
 
 
 def _page(model: str, key: str) -> str:
