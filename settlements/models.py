@@ -1,6 +1,7 @@
 """Transfers of acquirers, what each pays out, each merchant's part, and questions about them."""
 
 from datetime import datetime, timedelta
+from typing import Self
 
 from django.db import models
 from django.db.models import F, Q
@@ -27,7 +28,15 @@ OPEN_STATES = (TransferState.PENDING, TransferState.SENT)
 
 
 class AcquirerTransferQuerySet(models.QuerySet["AcquirerTransfer"]):
-    def arrived_unseen(self, net_amount: int) -> "AcquirerTransferQuerySet":
+    def open(self) -> Self:
+        """Those whose money is on the way."""
+        return self.filter(state__in=OPEN_STATES)
+
+    def late(self, now: datetime) -> Self:
+        """Those whose money should have arrived."""
+        return self.open().filter(created_at__lt=now - ARRIVES_WITHIN)
+
+    def arrived_unseen(self, net_amount: int) -> Self:
         """Transfers of this amount that arrived, and that no bank transaction shows; the newest first."""
         unseen = self.filter(state=TransferState.PAID, bank_transaction_id=None, net_amount=net_amount)
         return unseen.order_by("-created_at")
@@ -93,7 +102,12 @@ class AcquirerTransfer(StateMachine):
         ]
 
     def __str__(self) -> str:
-        return f"{self.acquirer} {self.transfer_id}"
+        return str(self.transfer_id)
+
+    @property
+    def expected_at(self) -> datetime:
+        """When it arrives at the latest."""
+        return self.created_at + ARRIVES_WITHIN
 
     @staticmethod
     def new_id(at: datetime) -> str:

@@ -12,13 +12,7 @@ from ledger import accounts
 from ledger import services as ledger
 from payments.models import Payment
 from settlements.errors import NothingToBook, QuestionClosed
-from settlements.models import (
-    ARRIVES_WITHIN,
-    OPEN_STATES,
-    AcquirerTransfer,
-    OpenQuestion,
-    QuestionKind,
-)
+from settlements.models import AcquirerTransfer, OpenQuestion, QuestionKind
 
 log = logging.getLogger("settlements")
 
@@ -52,10 +46,7 @@ def ask(
 
 def ask_what_is_late(acquirer: str, *, now: datetime) -> None:
     """Ask about transfers that should have arrived."""
-    late = AcquirerTransfer.objects.filter(
-        acquirer=acquirer, state__in=OPEN_STATES, created_at__lt=now - ARRIVES_WITHIN
-    )
-    for transfer in late:
+    for transfer in AcquirerTransfer.objects.filter(acquirer=acquirer).late(now):
         ask(QuestionKind.LATE, transfer, transfer.transfer_id, difference=-transfer.net_amount, now=now)
 
 

@@ -84,7 +84,7 @@ def _since(acquirer: str) -> datetime | None:
     """From when on the acquirer is asked: the oldest open transfer, or the oldest charge on the way."""
     transfers = AcquirerTransfer.objects.filter(acquirer=acquirer)
     times = [
-        transfers.filter(state__in=OPEN_STATES).aggregate(at=Min("created_at"))["at"],
+        transfers.open().aggregate(at=Min("created_at"))["at"],
         CardCharge.objects.filter(IS_ON_THE_WAY, acquirer=acquirer).aggregate(at=Min("paid_at"))["at"],
     ]
     oldest = min((each for each in times if each is not None), default=None)
@@ -241,7 +241,7 @@ def _part(
         **settling.totals(charges),
         payment_count=len(charges),
         created_at=now,
-        expected_at=transfer.created_at + ARRIVES_WITHIN,
+        expected_at=transfer.expected_at,
     )
     settling.assign(charges, settlement.id)
     return settlement

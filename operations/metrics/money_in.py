@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from prometheus_client.core import Metric
 
 import banks
@@ -22,6 +22,7 @@ from reconciliation.models import (
     ReconciliationException,
     Statement,
 )
+from settlements.models import AcquirerTransfer, OpenQuestion
 
 # The sweep runs every second.
 INQUIRY_OVERDUE_AFTER = timedelta(minutes=1)
@@ -57,6 +58,7 @@ def read(now: datetime) -> Iterator[Metric]:
     yield _by_money("bank_transactions_not_matched", found.not_matched(), bank=accounts.SANDBOX)
     yield _by_money("bank_transactions_unconfirmed", found.unconfirmed(), bank=accounts.SANDBOX)
     yield from _exceptions(now)
+    yield from _settlements(now)
     yield _statements(now)
 
 
@@ -75,6 +77,17 @@ def _exceptions(now: datetime) -> Iterator[Metric]:
         opened = known.filter(is_sandbox=is_sandbox).order_by("opened_at", "id")
         ages[money] = age(now, opened.values_list("opened_at", flat=True).first())
     yield gauges("exceptions_oldest_seconds", "money", ages)
+
+
+def _settlements(now: datetime) -> Iterator[Metric]:
+    late, asked = AcquirerTransfer.objects.late(now), OpenQuestion.objects.filter(closed_at__isnull=True)
+    yield _by_money("settlements_late", late, acquirer=accounts.SANDBOX)
+    yield _by_money("settlement_questions_open", asked, acquirer=accounts.SANDBOX)
+    ages = {}
+    is_sandbox = Q(acquirer=accounts.SANDBOX)
+    for money, found in (("live", asked.exclude(is_sandbox)), ("sandbox", asked.filter(is_sandbox))):
+        ages[money] = age(now, found.order_by("opened_at").values_list("opened_at", flat=True).first())
+    yield gauges("settlement_questions_oldest_seconds", "money", ages)
 
 
 def _by_money(name: str, found: "QuerySet[Any]", **sandbox: Any) -> Metric:

@@ -25,6 +25,8 @@ from operations.models import Measurement
 from payments import cards
 from payments.models import CardCharge, ChargeState
 from reconciliation.models import Inquiry
+from settlements import questions
+from settlements.models import ARRIVES_WITHIN, AcquirerTransfer, QuestionKind
 from tests.concurrency import run_concurrently, without_database
 from tests.conftest import SandboxBankClient, Shop
 from tests.counts.closing import close_future
@@ -109,6 +111,9 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "task_seconds": "histogram",
         "payments": "gauge",
         "exceptions_oldest_seconds": "gauge",
+        "settlements_late": "gauge",
+        "settlement_questions_open": "gauge",
+        "settlement_questions_oldest_seconds": "gauge",
         "statement_age_seconds": "gauge",
         "job_enabled": "gauge",
         "job_last_success_timestamp_seconds": "gauge",
@@ -431,3 +436,24 @@ def test_waiting_tasks_are_counted_by_queue(db: None) -> None:
         assert value("redis_up") == 1
     finally:
         redis.client().delete("cards")
+
+
+def test_open_questions_and_late_settlements_are_counted_with_the_age_of_the_oldest() -> None:
+    at = NOW - ARRIVES_WITHIN - timedelta(hours=1)
+    for acquirer, number in (("omise", 1), ("omise", 2), ("sandbox", 1)):
+        made = AcquirerTransfer.objects.create(
+            id=AcquirerTransfer.new_id(NOW),
+            acquirer=acquirer,
+            transfer_id=f"trsf_{number}",
+            amount=100,
+            fee=0,
+            fee_vat=0,
+            net_amount=100,
+            state="sent",
+            created_at=at,
+        )
+        questions.ask(QuestionKind.LATE, made, made.transfer_id, difference=-100, now=at)
+    assert value("settlements_late", money="live") == 2
+    assert value("settlements_late", money="sandbox") == 1
+    assert value("settlement_questions_open", money="live") == 2
+    assert value("settlement_questions_oldest_seconds", money="live") == (NOW - at).total_seconds()
