@@ -1,6 +1,9 @@
 """Adapters to banks and acquirers, and the registry of those that this deployment can use."""
 
+from typing import Any
+
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from banks.base import (
     Acquirer,
@@ -60,6 +63,14 @@ def configured_banks() -> dict[str, type[Bank]]:
     if settings.SANDBOX_BANK_SECRET:
         known["sandbox"] = SandboxBank
     return known
+
+
+def title(name: str) -> str:
+    """What people call the bank or acquirer `name`, as it stands inside a sentence."""
+    if name == "sandbox":
+        return _("the sandbox bank")
+    known: dict[str, type[Any]] = {**LIVE_BANKS, "omise": Omise}
+    return _(known[name].title) if name in known else name
 
 
 def supports_slip_lookup(name: str) -> bool:

@@ -67,6 +67,7 @@ REFUNDED_STATUSES = {"closed", "voided"}
 
 
 class Omise:
+    title = "Opn"
     IS_VOID_ONLY: ClassVar[bool] = False
     seconds = CONNECT_SECONDS + READ_SECONDS + 2.0
 

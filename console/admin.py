@@ -11,17 +11,22 @@ from console.merchants.merchant_page import MerchantPageAdmin
 from console.payments.outgoing_pages import RefundPageAdmin, WithdrawalPageAdmin
 from console.payments.payment_page import PaymentPageAdmin
 from console.people import staff_admin  # noqa: F401 (registers staff and roles)
+from console.settlements.pages import QuestionPageAdmin, SettlementPageAdmin, TransferPageAdmin
 from merchants.models import Merchant
 from payments.models import Payment
 from refunds.models import Refund
+from settlements.models import AcquirerTransfer, OpenQuestion, Settlement
 from withdrawals.models import Withdrawal
 
+admin.site.register(AcquirerTransfer, TransferPageAdmin)
 admin.site.register(Approval, ApprovalAdmin)
 admin.site.register(Merchant, MerchantPageAdmin)
+admin.site.register(OpenQuestion, QuestionPageAdmin)
 admin.site.register(Payment, PaymentPageAdmin)
 admin.site.register(PayoutAccount, PayoutAccountAdmin)
 admin.site.register(PayoutPolicy, PayoutPolicyAdmin)
 admin.site.register(Refund, RefundPageAdmin)
+admin.site.register(Settlement, SettlementPageAdmin)
 admin.site.register(Withdrawal, WithdrawalPageAdmin)
 
 # Internals of allauth, with secrets.

@@ -21,6 +21,7 @@ from console.exports import page as exports_page
 from console.home import page
 from console.lists import navigation, search
 from console.people import invitations, lockouts, sign_in
+from console.settlements import on_the_way_page
 from transfers import safe_mode
 
 
@@ -65,12 +66,14 @@ class ConsoleSite(admin.AdminSite):
         found = self.admin_view(partial(search.view, self))
         exported = self.admin_view(partial(exports_page.download, self))
         monthly = self.admin_view(partial(monthly_page.view, self))
+        on_the_way = self.admin_view(partial(on_the_way_page.view, self))
         return [
             path("invitation/", never_cache(partial(invitations.invitation_page, self)), name="invitation"),
             path("lift-lockout/", self.admin_view(partial(lockouts.lift_page, self)), name="lift_lockout"),
             path("exports/", self.admin_view(partial(exports_page.view, self)), name="exports"),
             path("exports/<int:number>/", exported, name="export_download"),
             path("reports/monthly/", monthly, name="monthly_report"),
+            path("on-the-way/", on_the_way, name="on_the_way"),
             path("search/", found, name="search"),
             path("language/", set_language, name="language"),
             *super().get_urls(),

@@ -4,9 +4,11 @@ from django.contrib import admin
 from django.contrib.admin.utils import quote
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.text import capfirst
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+import banks
 from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock, money
@@ -14,6 +16,8 @@ from core.console import admin_columns, personal_data
 from core.console.admin_filters import AmountFilter, ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
+from payments import cards
+from payments.card_models import IS_ON_THE_WAY
 from payments.fee_terms import FeeTerms
 from payments.match_results import MatchResult
 from payments.models import (
@@ -105,6 +109,20 @@ class PaymentAdmin(ActingAdmin):
     def net_baht(self, payment: Payment) -> str | None:
         return money.display(payment.net) if payment.fee and payment.net is not None else None
 
+    @admin.display(description=_("settlement"))
+    def settlement(self, payment: Payment) -> str | None:
+        """The settlement of a card payment, or since when it is on the way."""
+        if payment.settlement_id:
+            url = reverse("admin:settlements_settlement_change", args=[quote(payment.settlement_id)])
+            return format_html('<a href="{}">{}</a>', url, admin_columns.copyable(payment.settlement_id))
+        if payment.qr_code_id is not None:
+            return None
+        charge = CardCharge.objects.filter(IS_ON_THE_WAY, pk=payment.pk).first()
+        if charge is None or charge.paid_at is None:
+            return None
+        text = gettext("On the way since %(at)s") % {"at": clock.display(charge.paid_at)}
+        return format_html('<a href="{}">{}</a>', reverse("admin:on_the_way"), text)
+
     @admin.display(description=_("refunded"))
     def refunded_baht(self, payment: Payment) -> str | None:
         return money.display(payment.amount_refunded) if payment.amount_refunded else None
@@ -130,6 +148,7 @@ class PaymentAdmin(ActingAdmin):
                 "fee_baht",
                 "fee_vat_baht",
                 "net_baht",
+                "settlement",
                 "suspense_baht",
                 "refunded_baht",
                 "refunding_baht",
@@ -152,12 +171,51 @@ class PaymentAdmin(ActingAdmin):
         ]
 
 
+class AcquirerFilter(admin.SimpleListFilter):
+    """Rows of an acquirer, by its name in words."""
+
+    title, parameter_name = _("acquirer"), "acquirer"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, capfirst(banks.title(name))) for name in sorted(set(cards.ACQUIRERS.values()))]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        return queryset.filter(acquirer=self.value()) if self.value() else queryset
+
+
+class OnTheWayFilter(AcquirerFilter):
+    """Charges that the acquirer has not paid. An index has these."""
+
+    title, parameter_name = _("on the way"), "on_the_way"
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        found = super().queryset(request, queryset)
+        return found.filter(IS_ON_THE_WAY) if self.value() else found
+
+
 @admin.register(CardCharge)
 class CardChargeAdmin(ReadOnlyAdmin):
-    list_display = ["payment", "acquirer", "charge_id", "state", "inquiries", "due_at", "created_at"]
-    list_filter = ["state", "acquirer"]
+    list_display = [
+        *("payment", "acquirer_name", "charge_id", "state", "received_baht", "net_baht"),
+        *("paid_at", "settled_at", "due_at"),
+    ]
+    list_filter = ["state", AcquirerFilter, OnTheWayFilter]
     list_select_related = ["payment"]
+    indexed_filters = frozenset({OnTheWayFilter.parameter_name})
     search_fields = ["=payment__id", "=charge_id"]
+
+    @admin.display(description=_("acquirer"))
+    def acquirer_name(self, charge: CardCharge) -> str:
+        return str(capfirst(banks.title(charge.acquirer)))
+
+    @admin.display(description=_("received"))
+    def received_baht(self, charge: CardCharge) -> str | None:
+        return money.display(charge.payment.received) if charge.paid_at else None
+
+    @admin.display(description=_("net"))
+    def net_baht(self, charge: CardCharge) -> str | None:
+        net = charge.payment.net
+        return None if net is None else money.display(net)
 
 
 @admin.register(ChargeAnswer)

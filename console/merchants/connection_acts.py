@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 
@@ -35,16 +36,12 @@ TEXTS: dict[ConnectionOutcome, str] = {
 }
 
 
-def _title(bank: str) -> str:
-    return _(banks.LIVE_BANKS[bank].title) if bank in banks.LIVE_BANKS else _("The sandbox bank")
-
-
 def _explain(merchant: Merchant) -> str:
     text = _(
         "We ask %(bank)s once about a payment that does not exist, with the credentials of %(name)s. The "
         "next page shows what came back, after ten seconds at most. No money moves, and nothing changes."
     )
-    return text % {"bank": _title(merchant.bank), "name": merchant.name}
+    return text % {"bank": banks.title(merchant.bank), "name": merchant.name}
 
 
 def _check_limit(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
@@ -56,7 +53,7 @@ def _check_limit(merchant: Merchant, values: dict[str, Any], now: datetime) -> N
 
 def _ask(merchant: Merchant, now: datetime) -> Told:
     found = connection_tests.run(merchant, now=now)
-    words = {"bank": _title(merchant.bank), "ms": f"{found.milliseconds:,}"}
+    words = {"bank": capfirst(banks.title(merchant.bank)), "ms": f"{found.milliseconds:,}"}
     return Told(_(TEXTS[found.outcome]) % words, is_good=found.outcome == "answered")
 
 

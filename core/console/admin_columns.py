@@ -20,9 +20,9 @@ from core.database.columns import PublicId, RawJson
 STATE_FIELDS = frozenset({"status", "state", "outcome", "match_result", "result"})
 # The colour says whether somebody must act, so all lists use the same one for the same word.
 TONES = {
-    "good": "succeeded completed active enabled approved delivered applied matched paid",
+    "good": "succeeded completed active enabled approved delivered applied matched paid arrived",
     "wait": "pending waiting held queued submitted processing open sending_back late paused unverified",
-    "bad": "failed failing rejected disabled returned unknown_reference wrong_amount unreadable",
+    "bad": "failed failing rejected disabled returned unknown_reference wrong_amount unreadable differs",
     "info": "refunded test",
 }
 TONE_BY_VALUE = {value: tone for tone, values in TONES.items() for value in values.split()}

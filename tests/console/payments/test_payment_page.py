@@ -189,7 +189,7 @@ def test_page_shows_the_code_bank_transactions_refunds_and_ledger(
         assert f"<h2>{title}</h2>" in page, title
     assert "callback ✓" in page
     assert ">99.00 THB</a>" in page
-    assert f"available:mch_…{shop.merchant.id[-6:]}" in page
+    assert f"Available, mch_…{shop.merchant.id[-6:]}" in page
 
 
 def test_page_shows_only_parts_that_the_user_may_view(shop: Shop, bank: SandboxBankClient) -> None:

@@ -82,6 +82,7 @@ PAGE_PERMISSIONS = {
     "lift_lockout": "console.lift_lockout",
     "exports": "audit_trail.export_lists",
     "monthly_report": "audit_trail.export_lists",
+    "on_the_way": "settlements.view_acquirertransfer",
     "operations_dailyclose_download": "operations.view_dailyclose",
     "operations_dailyclose_print": "operations.view_dailyclose",
     "auth_user_password_change": "auth.change_user",

@@ -121,7 +121,7 @@ def addresses(client: Client, texts: list[str], *, may_everything: bool) -> Iter
     odd, orders = (
         cycle([text] for text in texts) if FACTOR < 1 else repeat(texts) for texts in (ODD_TEXTS, ORDERS)
     )
-    for page in ("index", "monthly_report", "exports", "reconciliation_slipcheck_check"):
+    for page in ("index", "monthly_report", "on_the_way", "exports", "reconciliation_slipcheck_check"):
         yield from (f"{reverse(f'admin:{page}')}?mode={mode}" for mode in ("live", "test"))
     yield reverse("mfa_index")
     searched = texts if may_everything else some(texts)

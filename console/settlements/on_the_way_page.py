@@ -1,0 +1,68 @@
+"""The page *On the way*: what acquirers owe, their open transfers, and what a person must look at."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+
+import banks
+from console.settlements import summaries
+from core import clock
+from core.console.summaries import Summary
+from merchants.models import Mode
+from payments.cards import ACQUIRERS
+from settlements import on_the_way
+from settlements.models import AcquirerTransfer, OpenQuestion
+from settlements.on_the_way import OnTheWay
+
+PERMISSION = "settlements.view_acquirertransfer"
+MAX_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the page shows of one acquirer."""
+
+    name: str
+    is_test: bool
+    summary: Summary
+    owed: OnTheWay
+    charges_url: str
+    transfers: list[AcquirerTransfer]
+    questions: list[OpenQuestion]
+
+
+def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
+    """Raises PermissionDenied."""
+    if not request.user.has_perm(PERMISSION):
+        raise PermissionDenied
+    context: dict[str, Any] = site.each_context(request) | {
+        "title": _("On the way"),
+        "parts": [_part(ACQUIRERS[mode], mode) for mode in (Mode.LIVE, Mode.TEST)],
+        "now": clock.now(),
+    }
+    return TemplateResponse(request, "admin/on_the_way.html", context)
+
+
+def _part(acquirer: str, mode: Mode) -> Part:
+    owed, now = on_the_way.read(acquirer), clock.now()
+    transfers = AcquirerTransfer.objects.filter(acquirer=acquirer).open().order_by("created_at")[:MAX_ROWS]
+    questions = list(summaries.open_questions(acquirer=acquirer)[:MAX_ROWS])
+    late = sum(each.expected_at < now for each in transfers)
+    charges = reverse("admin:payments_cardcharge_changelist")
+    return Part(
+        name=str(capfirst(banks.title(acquirer))),
+        is_test=mode == Mode.TEST,
+        summary=summaries.of_acquirer(owed, late, len(questions)),
+        owed=owed,
+        charges_url=f"{charges}?{urlencode({'on_the_way': acquirer})}",
+        transfers=list(transfers),
+        questions=questions,
+    )

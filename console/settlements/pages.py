@@ -1,0 +1,158 @@
+"""The pages of transfers of acquirers, settlements and questions, and their lists."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
+
+import banks
+from audit_trail.act_pages import ActingAdmin
+from console.settlements import summaries
+from core import clock, money
+from core.console import admin_columns
+from core.console.admin_lists import DateFilter
+from core.console.summaries import Summary, context
+from merchants.admin_filters import MerchantFilter
+from payments.admin import AcquirerFilter
+from settlements.models import AcquirerTransfer, OpenQuestion, SettledItem, Settlement, SettlementStatus
+from settlements.question_acts import QUESTION_ACTS
+
+# Rows that each table of a page shows.
+MAX_ROWS = 50
+STATUSES = {
+    SettlementStatus.EXPECTED: _("Expected"),
+    SettlementStatus.ARRIVED: _("Arrived"),
+    SettlementStatus.LATE: _("Late"),
+    SettlementStatus.DIFFERS: _("Differs"),
+}
+
+
+class OpenFilter(admin.SimpleListFilter):
+    title, parameter_name = _("status"), "status"
+
+    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("open", _("Open")), ("closed", _("Closed"))]
+
+    def queryset(self, request: Any, queryset: Any) -> Any:
+        is_known = self.value() in ("open", "closed")
+        return queryset.filter(closed_at__isnull=self.value() == "open") if is_known else queryset
+
+
+class SummarizedAdmin(ActingAdmin):
+    """A page that begins with how its row stands, and has tables of what belongs to it."""
+
+    change_form_template = "admin/settlement.html"
+
+    summary_of: Callable[[Any, datetime], Summary]
+    items_title = _("What it pays out")
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Each table needs the right to view its model."""
+        may = request.user.has_perm
+        shown = context(request, self.summary_of(row, clock.now()))
+        if may("settlements.view_settleditem"):
+            items = self.items_of(row).select_related("payment").order_by("pk")[: MAX_ROWS + 1]
+            shown |= {
+                "items": items[:MAX_ROWS],
+                "items_title": self.items_title,
+                "has_more": len(items) > MAX_ROWS,
+            }
+        if may("settlements.view_openquestion"):
+            shown["questions"] = self.questions_of(row).order_by("opened_at", "pk")[:MAX_ROWS]
+        return shown
+
+    def items_of(self, row: Any) -> Any:
+        return row.items.all()
+
+    def questions_of(self, row: Any) -> Any:
+        return OpenQuestion.objects.filter(transfer=row)
+
+    @admin.display(description=_("acquirer"))
+    def acquirer_name(self, row: Any) -> str:
+        return str(capfirst(banks.title(row.acquirer)))
+
+    @admin.display(description=_("net"))
+    def net_baht(self, row: Any) -> str:
+        return money.display(row.net_amount)
+
+
+class TransferPageAdmin(SummarizedAdmin):
+    list_display = ["id", "acquirer_name", "transfer_id", "state", "net_baht", "created_at", "arrived_at"]
+    list_filter = [AcquirerFilter, "state", DateFilter]
+    search_fields = ["=id", "=transfer_id"]
+    fields = [
+        *("acquirer_name", "transfer_id", "state", "paid_baht", "cost_baht", "net_baht"),
+        *("created_at", "arrived_at"),
+    ]
+    summary_of = staticmethod(summaries.of_transfer)
+
+    def page_context(self, request: HttpRequest, row: AcquirerTransfer) -> dict[str, Any]:
+        shown = super().page_context(request, row)
+        if request.user.has_perm("settlements.view_settlement"):
+            shown["settlements"] = row.settlements.select_related("merchant").order_by("pk")[:MAX_ROWS]
+        return shown
+
+    @admin.display(description=_("what it pays out"))
+    def paid_baht(self, transfer: AcquirerTransfer) -> str:
+        return money.display(transfer.amount)
+
+    @admin.display(description=_("price of the transfer, with VAT"))
+    def cost_baht(self, transfer: AcquirerTransfer) -> str:
+        return money.display(transfer.fee + transfer.fee_vat)
+
+
+class SettlementPageAdmin(SummarizedAdmin):
+    list_display = [
+        *("id", "merchant", "transfer", "status_now", "payment_count", "net_baht"),
+        *("expected_at", "arrived_at"),
+    ]
+    list_filter = [MerchantFilter, DateFilter, "differs"]
+    list_select_related = ["merchant", "transfer"]
+    search_fields = ["=id", "=transfer__transfer_id"]
+    fields = [
+        *("merchant", "transfer", "status_now", "payment_count", "gross_amount", "fee", "vat_baht"),
+        *("net_baht", "created_at", "expected_at", "arrived_at"),
+    ]
+    summary_of = staticmethod(summaries.of_settlement)
+
+    def questions_of(self, row: Settlement) -> Any:
+        return OpenQuestion.objects.filter(transfer_id=row.transfer_id)
+
+    @admin.display(description=_("VAT of the fee"))
+    def vat_baht(self, settlement: Settlement) -> str:
+        return money.display(settlement.fee_vat)
+
+    @admin.display(description=_("status"))
+    def status_now(self, settlement: Settlement) -> str:
+        status = settlement.status_at(clock.now())
+        return admin_columns.badge(status, STATUSES[status])
+
+
+class QuestionPageAdmin(SummarizedAdmin):
+    list_display = ["id", "kind", "acquirer_name", "subject", "difference_baht", "opened_at", "closed_at"]
+    list_filter = [OpenFilter, AcquirerFilter, "kind"]
+    search_fields = ["=id", "=subject", "=payment__id", "=transfer__id"]
+    ordering = ["-opened_at", "-id"]
+    object_acts = QUESTION_ACTS
+    fields = [
+        *("kind", "difference_baht", "acquirer_name", "subject", "payment", "transfer"),
+        *("opened_at", "closed_at", "note", "is_booked"),
+    ]
+    summary_of = staticmethod(summaries.of_question)
+    items_title = _("What transfers paid for the payment")
+
+    def items_of(self, row: OpenQuestion) -> Any:
+        """What transfers paid for the payment of the question."""
+        found = SettledItem.objects
+        return found.filter(payment=row.payment_id) if row.payment_id else found.none()
+
+    def questions_of(self, row: OpenQuestion) -> Any:
+        return OpenQuestion.objects.none()
+
+    @admin.display(description=_("difference"))
+    def difference_baht(self, question: OpenQuestion) -> str:
+        return money.display(question.difference)

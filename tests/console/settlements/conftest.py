@@ -1,0 +1,3 @@
+from tests.settlements.conftest import acquirer
+
+__all__ = ["acquirer"]
