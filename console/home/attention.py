@@ -19,8 +19,10 @@ from core.database import rows
 from ledger import services as ledger
 from merchants.models import Merchant, Mode
 from merchants.services import SANDBOX
+from payments.cards import ACQUIRERS
 from reconciliation.exceptions.exception_acts import VIEW_PERMISSION
 from reconciliation.models import InquiryAnswer, InquiryOutcome, ReconciliationException
+from settlements.models import AcquirerTransfer, OpenQuestion
 from transfers.models import CircuitBreaker
 from webhooks.delivery import metrics as deliveries
 from webhooks.models import Endpoint, EndpointStatus
@@ -67,6 +69,10 @@ def notices(request: HttpRequest, mode: Mode, now: datetime) -> Iterator[Notice]
     """What the user may see. Notices about nothing are calm, so that their place never changes."""
     if request.user.has_perm(VIEW_PERMISSION):
         yield _exceptions(mode, now)
+    if request.user.has_perm("settlements.view_openquestion"):
+        yield _questions(mode, now)
+    if request.user.has_perm("settlements.view_acquirertransfer"):
+        yield _late_transfers(mode, now)
     if request.user.has_perm("approvals.view_approval"):
         yield _approvals(mode, now)
     if request.user.has_perm("withdrawals.view_withdrawal"):
@@ -112,6 +118,19 @@ def _exceptions(mode: Mode, now: datetime) -> Notice:
     found = ReconciliationException.objects.filter(is_sandbox=mode == Mode.TEST)
     url = _list("reconciliation_reconciliationexception", mode)
     return _waiting(_("Exceptions"), url, found, "opened_at", now, overdue=OVERDUE_AGE)
+
+
+def _questions(mode: Mode, now: datetime) -> Notice:
+    found = OpenQuestion.objects.filter(closed_at__isnull=True, acquirer=ACQUIRERS[mode])
+    page = reverse("admin:settlements_openquestion_changelist")
+    url = f"{page}?status=open&acquirer={ACQUIRERS[mode]}"
+    return _waiting(_("Questions about settlements"), url, found, "opened_at", now, overdue=OVERDUE_AGE)
+
+
+def _late_transfers(mode: Mode, now: datetime) -> Notice:
+    found = AcquirerTransfer.objects.filter(acquirer=ACQUIRERS[mode]).late(now)
+    url = reverse("admin:on_the_way")
+    return _waiting(_("Late settlements"), url, found, "created_at", now, overdue=OVERDUE_AGE)
 
 
 def _approvals(mode: Mode, now: datetime) -> Notice:

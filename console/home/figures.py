@@ -1,7 +1,8 @@
 """Amounts and numbers of a period, from the counts of all merchants (`counts/sql/rules.sql`).
 
 They are exact for all rows that were rolled up, so they lag by 10 to 20 seconds. No payment is read, so the
-cost does not grow with the number of payments.
+cost does not grow with the number of payments. Fees are entries of their accounts in the period, by an index
+that has their amounts: a million take 0.3 s.
 """
 
 from collections import Counter
@@ -10,9 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import banks
 from console.home.period import Period
 from core.database import rows
+from ledger import accounts
+from ledger.accounts import SANDBOX
 from merchants.models import Mode
+from payments.cards import ACQUIRERS
 
 MAX_MERCHANTS = 10
 RECEIVED = ["payment/succeeded", "payment/refunded"]
@@ -25,6 +30,15 @@ FROM counts_listcount
 WHERE owner_id = %(mode)s AND list = ANY(%(lists)s) AND bucket = 'hour'
     AND starts_at >= %(start)s AND starts_at < %(end)s
 GROUP BY 1, 2, 3
+"""
+# What settles fees later takes them off these accounts.
+_FEES = """
+SELECT date_trunc(%(unit)s, created_at, 'Asia/Bangkok') AS at, sum(amount)::bigint,
+    coalesce(sum(amount) FILTER (WHERE account_id = ANY(%(vat)s)), 0)::bigint
+FROM ledger_entry
+WHERE account_id = ANY(%(fees)s) AND amount > 0
+    AND created_at >= %(start)s AND created_at < %(end)s
+GROUP BY 1
 """
 _BY_MERCHANT = """
 WITH listed AS (
@@ -63,21 +77,35 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What arrived in one hour or day."""
+    """What arrived in one hour or day, and the fees of it, with VAT."""
 
     at: datetime
     received: Sum
+    fees: int = 0
+
+    @property
+    def net(self) -> int:
+        return self.received.amount - self.fees
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What happened in a period. Payments and withdrawals count when they were created."""
+    """What happened in a period. Payments and withdrawals count when they were created.
+
+    fees: what banks and acquirers keep, with fee_vat, by the time at which it was known.
+    """
 
     received: Sum
+    fees: int
+    fee_vat: int
     refunded: Sum
     withdrawn: Sum
     payments: dict[str, int]
     bars: list[Bar]
+
+    @property
+    def net(self) -> int:
+        return self.received.amount - self.fees
 
     @property
     def success_rate(self) -> float | None:
@@ -101,17 +129,20 @@ class MerchantFigures:
 
 
 def read(period: Period, mode: Mode) -> Figures:
-    """The figures of all merchants of a mode, by one statement."""
-    found = rows.run(
-        _BY_BAR,
-        {
-            "unit": "hour" if period.step < timedelta(days=1) else "day",
-            "mode": mode.value,
-            "lists": ["payments", "transactions", "withdrawals"],
-            "start": period.start,
-            "end": period.end,
-        },
-    ).fetchall()
+    """The figures of all merchants of a mode, by two statements."""
+    names = [SANDBOX] if mode == Mode.TEST else [*banks.LIVE_BANKS, ACQUIRERS[mode]]
+    values = {
+        "unit": "hour" if period.step < timedelta(days=1) else "day",
+        "mode": mode.value,
+        "lists": ["payments", "transactions", "withdrawals"],
+        "start": period.start,
+        "end": period.end,
+        "fees": [code(name) for code in (accounts.fees, accounts.fee_vat) for name in names],
+        "vat": [accounts.fee_vat(name) for name in names],
+    }
+    fees = rows.run(_FEES, values).fetchall()
+    fees_by_bar = {at: int(amount) for at, amount, _ in fees}
+    found = rows.run(_BY_BAR, values).fetchall()
     by_bar: Counter[tuple[datetime, str]] = Counter()
     for list_name, kind, at, count, amount in found:
         if list_name == "transactions" and kind in RECEIVED:
@@ -124,10 +155,15 @@ def read(period: Period, mode: Mode) -> Figures:
     refunded = _sum(found, "transactions", REFUNDED)
     return Figures(
         received=_sum(found, "transactions", RECEIVED),
+        fees=sum(fees_by_bar.values()),
+        fee_vat=sum(int(vat) for _, _, vat in fees),
         refunded=Sum(refunded.count, -refunded.amount),
         withdrawn=_sum(found, "withdrawals", ["succeeded"]),
         payments=dict(payments),
-        bars=[Bar(at, Sum(by_bar[at, "count"], by_bar[at, "amount"])) for at in period.instants()],
+        bars=[
+            Bar(at, Sum(by_bar[at, "count"], by_bar[at, "amount"]), fees_by_bar.get(at, 0))
+            for at in period.instants()
+        ],
     )
 
 

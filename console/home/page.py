@@ -11,6 +11,8 @@ from console.home.figures import Bar
 from console.home.period import Period, PeriodError, parse, presets
 from core import clock, money
 from merchants.models import Merchant, Mode
+from payments.cards import ACQUIRERS
+from settlements import on_the_way
 
 
 @transaction.atomic  # many small statements: each alone would be a transaction of its own
@@ -35,6 +37,8 @@ def context(request: HttpRequest) -> dict[str, Any]:
     if request.user.has_perm("payments.view_payment"):
         found = figures.read(period, mode)
         shown |= {"figures": found, "bars": _bars(found.bars, period)}
+        if request.user.has_perm("settlements.view_acquirertransfer"):
+            shown["on_the_way"] = on_the_way.read(ACQUIRERS[mode])
     if request.user.has_perm("merchants.view_merchant") and request.user.has_perm("payments.view_payment"):
         shown["merchants"] = figures.merchants(period, mode)
     if request.user.has_perm("reconciliation.view_inquiryanswer"):
@@ -62,6 +66,8 @@ def _bars(bars: list[Bar], period: Period) -> list[dict[str, Any]]:
         {
             "text": f"{at:%Y-%m-%d %H:%M}" if by_hour else f"{at:%Y-%m-%d}",
             "received": f"{money.display(bar.received.amount)} ({bar.received.count:,})",
+            "fees": money.display(bar.fees),
+            "net": money.display(bar.net),
             "height": round(100 * bar.received.amount / highest, 2),
             "below": (f"{at:%H}" if by_hour else f"{at:%d}") if index % labelled == 0 else "",
         }

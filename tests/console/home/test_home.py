@@ -15,6 +15,8 @@ from console.home import attention, figures
 from console.home.period import Period, PeriodError, parse
 from core import clock
 from counts import counting
+from ledger import services as ledger
+from ledger.journal_types import JournalType
 from merchants.models import Mode
 from payments.models import Payment
 from reconciliation.matching.returns import ReturnDestination
@@ -23,9 +25,12 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.counts.closing import close_future
 from tests.factories import MerchantFactory
 from tests.reconciliation.builders import Seller, decide
+from tests.settlements.conftest import ReportingAcquirer, acquirer, item_of
 from tests.webhooks.builders import NOW, make_endpoint, publish, set_health
 from tests.withdrawals.builders import ACCOUNT
 from transfers.models import CircuitBreaker
+
+__all__ = ["acquirer"]
 
 TODAY = date(2026, 11, 21)
 
@@ -268,3 +273,64 @@ def test_number_of_statements_does_not_depend_on_payments(
         bank.notify(shop.qr_code(amount=amount))
     counting.roll_up()
     assert statements() == before <= 25
+
+
+@pytest.mark.slow
+def test_home_shows_fees_net_and_what_is_on_the_way(
+    shop: Shop, acquirer: ReportingAcquirer, admin_client: Client, noon: datetime
+) -> None:
+    """What a transfer settles later stays a fee of its day."""
+    with time_machine.travel(noon, tick=False) as moved:
+        charges = [acquirer.charge(shop.merchant, ago=timedelta(hours=hours)) for hours in (1, 2)]
+        acquirer.charge(shop.merchant, fee=None, ago=timedelta(hours=1))
+        acquirer.transfer(item_of(charges[0]), ago=timedelta(minutes=1))
+        acquirer.read()
+        moved.shift(timedelta(minutes=2))
+        counting.roll_up()
+        page = shown(admin_client, "mode=test")
+        live = shown(admin_client, "mode=live")
+    assert [tile(page, title) for title in ("Received", "Fees", "Net")] == [
+        "3,000.00 THB",
+        "78.12 THB",
+        "2,921.88 THB",
+    ]
+    assert "with 5.12 THB VAT" in page
+    assert tile(page, '<a href="/admin/on-the-way/">On the way</a>') == "1,960.94 THB"
+    assert "2 card payments, now" in page
+    values = re.findall(r'<td class="amount">([^<]+)</td>', page.partition("<tbody>")[2])
+    assert values[30:33] == ["1,000.00 THB (1)", "39.06 THB", "960.94 THB"]
+    assert values[33:36] == ["2,000.00 THB (2)", "39.06 THB", "1,960.94 THB"]
+    assert [tile(live, title) for title in ("Fees", "Net")] == ["0.00 THB", "0.00 THB"]
+
+
+@pytest.mark.slow
+def test_fees_of_live_banks_and_acquirers_are_live_money(db: None, noon: datetime) -> None:
+    merchant = MerchantFactory(mode=Mode.LIVE, bank="scb")
+    for number, source in enumerate(("bank:scb", "acquirer:omise", "bank:sandbox")):
+        credit = ledger.Credit(merchant.id, f"pay_{number}", 100_000, fee=ledger.Fee(10 + number, 1))
+        ledger.credit([credit], type=JournalType.PAYMENT, source=source, now=noon)
+    today = Period(noon.date(), noon.date())
+    found = {mode: figures.read(today, mode) for mode in (Mode.LIVE, Mode.TEST)}
+    assert (found[Mode.LIVE].fees, found[Mode.LIVE].fee_vat) == (23, 2)
+    assert (found[Mode.TEST].fees, found[Mode.TEST].fee_vat) == (13, 1)
+
+
+@pytest.mark.slow
+def test_home_names_open_questions_and_late_settlements_with_their_age(
+    shop: Shop, acquirer: ReportingAcquirer, admin_client: Client, noon: datetime
+) -> None:
+    with time_machine.travel(noon, tick=False) as moved:
+        acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state="sent", ago=timedelta(days=3))
+        acquirer.read()
+        page = shown(admin_client, "mode=test")
+        for label in ("Questions about settlements", "Late settlements"):
+            assert notice(page, label) == ("good", "none")
+        moved.shift(timedelta(days=2))
+        acquirer.read()
+        moved.shift(timedelta(hours=3))
+        page, live = (shown(admin_client, f"mode={mode}") for mode in ("test", "live"))
+    assert notice(page, "Questions about settlements") == ("wait", "1 waits, the oldest for 3 hours")
+    assert notice(page, "Late settlements") == ("bad", "1 waits, the oldest for 5 days")
+    assert notice(live, "Questions about settlements") == ("good", "none")
+    (link,) = re.findall(r'href="(/admin/settlements/openquestion/[^"]+)"', page)
+    assert "The transfer has not arrived in time" in admin_client.get(link.replace("&amp;", "&")).text
