@@ -2,7 +2,7 @@
 
 They are exact for all rows that were rolled up, so they lag by 10 to 20 seconds. No payment is read, so the
 cost does not grow with the number of payments. Fees are entries of their accounts in the period, by an index
-that has their amounts: a million take 0.3 s.
+that has their amounts, and up to MAX_FEES: these take half a second.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ from merchants.models import Mode
 from payments.cards import ACQUIRERS
 
 MAX_MERCHANTS = 10
+MAX_FEES = 1_000_000
 RECEIVED = ["payment/succeeded", "payment/refunded"]
 REFUNDED = ["refund/succeeded"]
 # Hours of a day that begins at 17:00 UTC are in two UTC days, so a period has days and hours of counts.
@@ -33,12 +34,13 @@ GROUP BY 1, 2, 3
 """
 # What settles fees later takes them off these accounts.
 _FEES = """
-SELECT date_trunc(%(unit)s, created_at, 'Asia/Bangkok') AS at, sum(amount)::bigint,
-    coalesce(sum(amount) FILTER (WHERE account_id = ANY(%(vat)s)), 0)::bigint
-FROM ledger_entry
-WHERE account_id = ANY(%(fees)s) AND amount > 0
-    AND created_at >= %(start)s AND created_at < %(end)s
-GROUP BY 1
+SELECT date_bin(%(step)s, created_at, %(start)s) AS at, sum(amount)::bigint,
+    coalesce(sum(amount) FILTER (WHERE account_id = ANY(%(vat)s)), 0)::bigint, count(*)
+FROM (
+    SELECT account_id, created_at, amount FROM ledger_entry
+    WHERE account_id = ANY(%(fees)s) AND amount > 0 AND created_at >= %(start)s AND created_at < %(end)s
+    LIMIT %(most)s
+) AS entry GROUP BY 1
 """
 _BY_MERCHANT = """
 WITH listed AS (
@@ -93,11 +95,13 @@ class Figures:
     """What happened in a period. Payments and withdrawals count when they were created.
 
     fees: what banks and acquirers keep, with fee_vat, by the time at which it was known.
+    has_all_fees: whether there are fewer entries than MAX_FEES.
     """
 
     received: Sum
     fees: int
     fee_vat: int
+    has_all_fees: bool
     refunded: Sum
     withdrawn: Sum
     payments: dict[str, int]
@@ -139,9 +143,11 @@ def read(period: Period, mode: Mode) -> Figures:
         "end": period.end,
         "fees": [code(name) for code in (accounts.fees, accounts.fee_vat) for name in names],
         "vat": [accounts.fee_vat(name) for name in names],
+        "step": period.step,
+        "most": MAX_FEES,
     }
     fees = rows.run(_FEES, values).fetchall()
-    fees_by_bar = {at: int(amount) for at, amount, _ in fees}
+    fees_by_bar = {at: amount for at, amount, _, _ in fees}
     found = rows.run(_BY_BAR, values).fetchall()
     by_bar: Counter[tuple[datetime, str]] = Counter()
     for list_name, kind, at, count, amount in found:
@@ -156,7 +162,8 @@ def read(period: Period, mode: Mode) -> Figures:
     return Figures(
         received=_sum(found, "transactions", RECEIVED),
         fees=sum(fees_by_bar.values()),
-        fee_vat=sum(int(vat) for _, _, vat in fees),
+        fee_vat=sum(vat for _, _, vat, _ in fees),
+        has_all_fees=sum(count for *_, count in fees) < MAX_FEES,
         refunded=Sum(refunded.count, -refunded.amount),
         withdrawn=_sum(found, "withdrawals", ["succeeded"]),
         payments=dict(payments),

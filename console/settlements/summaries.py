@@ -33,9 +33,10 @@ def open_questions(**of: object) -> "QuerySet[OpenQuestion]":
 
 def of_acquirer(found: OnTheWay, late: int, questions: int) -> Summary:
     """What the acquirer owes, and whether a person must look at it. late: transfers that have not arrived."""
+    net = money.display(found.net)
     words = {
         "acquirer": capfirst(banks.title(found.acquirer)),
-        "net": money.display(found.net),
+        "net": _("at least %(amount)s") % {"amount": net} if found.is_more else net,
         "count": f"{found.payments:,}" + ("+" if found.is_more else ""),
         "day": f"{localtime(found.since):%Y-%m-%d}" if found.since else "",
     }

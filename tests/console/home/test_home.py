@@ -334,3 +334,18 @@ def test_home_names_open_questions_and_late_settlements_with_their_age(
     assert notice(live, "Questions about settlements") == ("good", "none")
     (link,) = re.findall(r'href="(/admin/settlements/openquestion/[^"]+)"', page)
     assert "The transfer has not arrived in time" in admin_client.get(link.replace("&amp;", "&")).text
+
+
+@pytest.mark.slow
+def test_sum_of_very_many_fees_is_a_lower_bound(
+    admin_client: Client, noon: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "MAX_FEES", 1)
+    merchant = MerchantFactory(mode=Mode.TEST)
+    credit = ledger.Credit(merchant.id, "pay_1", 100_000, fee=ledger.Fee(10, 1))
+    with time_machine.travel(noon, tick=False):
+        ledger.credit([credit], type=JournalType.PAYMENT, source="acquirer:sandbox", now=noon)
+        page = shown(admin_client, "mode=test")
+    assert tile(page, "Fees") in ("≥ 0.10 THB", "≥ 0.01 THB")
+    assert tile(page, "Net").startswith("≤ ")
+    assert '<th class="amount">Fees</th>' not in page

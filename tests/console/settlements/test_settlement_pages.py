@@ -10,6 +10,7 @@ from django.contrib.admin.utils import quote
 from django.test import Client
 
 from payments.models import Payment
+from settlements import on_the_way
 from settlements.models import AcquirerTransfer, OpenQuestion, Settlement
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.lists.test_navigation import client_with, menu_of
@@ -222,3 +223,17 @@ def test_pages_are_in_the_language_of_the_reader(
     acquirer.charge(shop.merchant, ago=DAY)
     page = admin_client.get(PAGE, headers={"accept-language": "th"}).text
     assert "ธนาคารจำลองค้างจ่าย 960.94 THB จากการชำระด้วยบัตร 1 รายการ ตั้งแต่ 2026-11-20" in page
+
+
+def test_sum_of_very_many_payments_is_at_least_that_of_the_oldest(
+    shop: Shop, acquirer: ReportingAcquirer, admin_client: Client, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for ago in (DAY, 2 * DAY):
+        acquirer.charge(shop.merchant, ago=ago)
+    monkeypatch.setattr(on_the_way, "MAX_PAYMENTS", 1)
+    sentence = (
+        "The sandbox bank owes at least 960.94 THB of 1+ card payment since 2026-11-19. Nothing is late."
+    )
+    assert sentences(admin_client, PAGE)[1] == ("good", sentence)
+    assert "Card payments 1+" in words(admin_client, PAGE)
+    assert "≥ 960.94 THB" in words(admin_client, "/admin/?mode=test")
