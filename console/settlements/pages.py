@@ -18,6 +18,7 @@ from core.console.admin_lists import DateFilter
 from core.console.summaries import Summary, context
 from merchants.admin_filters import MerchantFilter
 from payments.admin import AcquirerFilter
+from reconciliation.models import BankTransaction
 from settlements.models import AcquirerTransfer, OpenQuestion, SettledItem, Settlement, SettlementStatus
 from settlements.question_acts import QUESTION_ACTS
 
@@ -86,7 +87,7 @@ class TransferPageAdmin(SummarizedAdmin):
     search_fields = ["=id", "=transfer_id"]
     fields = [
         *("acquirer_name", "transfer_id", "state", "paid_baht", "cost_baht", "net_baht"),
-        *("created_at", "arrived_at"),
+        *("created_at", "arrived_at", "bank_money"),
     ]
     summary_of = staticmethod(summaries.of_transfer)
 
@@ -95,6 +96,11 @@ class TransferPageAdmin(SummarizedAdmin):
         if request.user.has_perm("settlements.view_settlement"):
             shown["settlements"] = row.settlements.select_related("merchant").order_by("pk")[:MAX_ROWS]
         return shown
+
+    @admin.display(description=_("seen at our bank"))
+    def bank_money(self, transfer: AcquirerTransfer) -> Any:
+        key = transfer.bank_transaction_id
+        return admin_columns.link_to(BankTransaction, key, admin_columns.copyable(key)) if key else None
 
     @admin.display(description=_("what it pays out"))
     def paid_baht(self, transfer: AcquirerTransfer) -> str:
