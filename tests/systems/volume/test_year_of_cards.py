@@ -22,7 +22,7 @@ from tests.banks.opn_double import ChargeFault, OpnDouble
 from tests.conftest import open_shop
 from tests.settlements.opn_year import DAY, FIRST, asked, on_the_way, owed, pay, serving_opn
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 PAYMENTS = int(os.environ.get("YEAR_PAYMENTS", "365"))
 DAYS = 365
 
