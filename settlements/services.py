@@ -7,6 +7,7 @@ fees of the payments. So what stays on the account of an acquirer is on the way,
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -23,6 +24,7 @@ from ledger.services import Fee
 from merchants.models import Merchant
 from payments import cards, settling
 from payments.card_models import IS_ON_THE_WAY, CardCharge
+from payments.models import Payment
 from refunds.models import Refund
 from settlements import questions
 from settlements.errors import SettlementNotFound
@@ -144,16 +146,17 @@ def _store_items(transfer: AcquirerTransfer, reported: Sequence[ReportedItem], n
     locked = settling.lock([each.pk for each in found])
     by_id = {each.charge_id: each for each in locked.values()} | locked
     refunds = _refunds_of(transfer.acquirer, reported)
-    items, listed, parts = [], set[str](), defaultdict[str, list[CardCharge]](list)
-    for each in reported:
+    items, listed, parts = [], set[tuple[str, str]](), defaultdict[str, list[CardCharge]](list)
+    for each in _join_adjustments(reported):
         refund = refunds.get(each.reference) if each.kind == "refund" else None
         charge = None
         if each.kind == "charge":
             charge = by_id.get(each.order_id) or by_id.get(each.reference)
-            if charge is not None and charge.pk in listed:
-                _ask_about_repeat(transfer, charge, each, now)
-                continue
-            listed.add(charge.pk if charge else "")
+        key = (each.kind, charge.pk if charge else each.reference)
+        if key in listed:
+            _ask_about_repeat(transfer, charge.payment if charge else None, each, now)
+            continue
+        listed.add(key)
         item = SettledItem(
             transfer=transfer,
             kind=each.kind,
@@ -169,7 +172,9 @@ def _store_items(transfer: AcquirerTransfer, reported: Sequence[ReportedItem], n
         items.append(item)
         if charge is not None and _is_first(transfer, charge, each, now):
             parts[charge.payment.merchant_id].append(charge)
-        elif charge is None and refund is None:
+        elif refund is not None:
+            _compare_refund(transfer, refund, each, now)
+        elif charge is None:
             kind = QuestionKind.ADJUSTMENT if each.kind == "adjustment" else QuestionKind.UNKNOWN_ITEM
             questions.ask(kind, transfer, each.reference, difference=each.net, now=now)
     paid_by: dict[str, Settlement] = {}
@@ -185,6 +190,20 @@ def _store_items(transfer: AcquirerTransfer, reported: Sequence[ReportedItem], n
         )
 
 
+def _join_adjustments(reported: Iterable[ReportedItem]) -> list[ReportedItem]:
+    """Those with the same reference are one: a dispute may begin and end in one transfer."""
+    joined: dict[object, ReportedItem] = {}
+    for number, each in enumerate(reported):
+        key = each.reference if each.kind == "adjustment" else number
+        earlier = joined.get(key)
+        joined[key] = (
+            replace(each, amount=earlier.amount + each.amount, net=earlier.net + each.net)
+            if earlier
+            else each
+        )
+    return list(joined.values())
+
+
 def _refunds_of(acquirer: str, reported: Iterable[ReportedItem]) -> dict[str, Refund]:
     """Our refunds by the acquirer's ids of them."""
     references = {each.reference: each.order_id for each in reported if each.kind == "refund"}
@@ -192,7 +211,7 @@ def _refunds_of(acquirer: str, reported: Iterable[ReportedItem]) -> dict[str, Re
     known = {order.bank_reference: order.pk for order in ordered} | {
         reference: order_id for reference, order_id in references.items() if order_id
     }
-    found = Refund.objects.in_bulk(list(known.values()))
+    found = Refund.objects.select_related("payment").in_bulk(list(known.values()))
     return {reference: found[order_id] for reference, order_id in known.items() if order_id in found}
 
 
@@ -200,7 +219,7 @@ def _is_first(transfer: AcquirerTransfer, charge: CardCharge, reported: Reported
     """Whether no transfer has paid the charge before. Takes its fee if it was not known."""
     payment = charge.payment
     if charge.settled_at is not None or payment.settlement_id is not None:
-        _ask_about_repeat(transfer, charge, reported, now)
+        _ask_about_repeat(transfer, payment, reported, now)
         return False
     if charge.awaits_fee and reported.fee is not None and reported.fee_vat is not None:
         cards.record_fee(payment, charge, Fee(reported.fee, reported.fee_vat), now=now)
@@ -217,14 +236,32 @@ def _is_first(transfer: AcquirerTransfer, charge: CardCharge, reported: Reported
     return True
 
 
+def _compare_refund(
+    transfer: AcquirerTransfer, refund: Refund, reported: ReportedItem, now: datetime
+) -> None:
+    """Ask about a refund that a transfer took off before, or of which it takes off another amount."""
+    before = SettledItem.objects.filter(refund_id=refund.pk).exclude(transfer__state=TransferState.FAILED)
+    if before.exists():
+        _ask_about_repeat(transfer, refund.payment, reported, now)
+    elif difference := reported.net + refund.amount:
+        questions.ask(
+            QuestionKind.FEE_DIFFERS,
+            transfer,
+            reported.reference,
+            payment=refund.payment,
+            difference=difference,
+            now=now,
+        )
+
+
 def _ask_about_repeat(
-    transfer: AcquirerTransfer, charge: CardCharge, reported: ReportedItem, now: datetime
+    transfer: AcquirerTransfer, payment: Payment | None, reported: ReportedItem, now: datetime
 ) -> None:
     questions.ask(
         QuestionKind.PAID_TWICE,
         transfer,
         reported.reference,
-        payment=charge.payment,
+        payment=payment,
         difference=reported.net,
         now=now,
     )

@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from audit_trail.acts import ActRefused
-from banks import SettledItem
+from banks import SettledItem, TransferResult
 from core import clock
 from ledger import queries
 from ledger import services as ledger
@@ -21,8 +21,12 @@ from tests.audit import differences
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller
+from tests.refunds.builders import send_due_refunds
 from tests.settlements.conftest import AMOUNT, COST, COST_VAT, DAY, FEE, NET, VAT, ReportingAcquirer, item_of
+from tests.transfers.builders import Serving
+from tests.transfers.conftest import served_by
 
+__all__ = ["served_by"]  # a fixture
 pytestmark = pytest.mark.django_db
 
 
@@ -253,6 +257,85 @@ def test_refund_of_an_unsettled_payment_leaves_the_rest_to_its_transfer(
     acquirer.transfer(item_of(charge))
     acquirer.read()
     assert ledger.balance(shop.merchant.id) == ledger.Balance(NET - 50_000, 50_000, 0)
+    assert not differences()
+
+
+def refunded(shop: Shop, acquirer: ReportingAcquirer, served_by: Serving) -> tuple[SettledItem, SettledItem]:
+    """A card payment and its refund of 500.00 THB, as the acquirer lists them."""
+    charge = acquirer.charge(shop.merchant)
+    served_by(sends=[TransferResult("succeeded", "rfnd_1")])
+    made = shop.post("/v1/refunds", {"payment_id": charge.pk, "amount": 50_000}).json()
+    send_due_refunds()
+    return item_of(charge), SettledItem("refund", "rfnd_1", made["refund_id"], -50_000, 0, 0, -50_000)
+
+
+def test_refund_is_taken_off_the_transfer(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving
+) -> None:
+    acquirer.transfer(*refunded(shop, acquirer, served_by))
+    acquirer.read()
+    assert (asked(), balance_of(*ON_ACCOUNTS)) == ([], [0, 0, 0])
+    assert not differences()
+
+
+def test_refund_of_another_amount_than_ours_is_asked(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving
+) -> None:
+    paid, taken_off = refunded(shop, acquirer, served_by)
+    acquirer.transfer(paid, replace(taken_off, fee=None, fee_vat=None, net=-48_000))
+    acquirer.read()
+    assert (asked(), balance_of(*ON_ACCOUNTS)) == ([("fee_differs", 2_000)], [2_000, 0, 0])
+    assert not differences()
+
+
+def test_refund_that_is_taken_off_twice_is_asked(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving
+) -> None:
+    paid, taken_off = refunded(shop, acquirer, served_by)
+    acquirer.transfer(paid, taken_off)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), taken_off)
+    acquirer.read()
+    assert asked() == [("paid_twice", -50_000)]
+    assert not differences()
+
+
+def test_refund_that_one_transfer_lists_twice_is_asked(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving
+) -> None:
+    paid, taken_off = refunded(shop, acquirer, served_by)
+    acquirer.transfer(paid, item_of(acquirer.charge(shop.merchant)), taken_off, taken_off)
+    acquirer.read()
+    assert asked() == [("paid_twice", -50_000)]
+    assert not differences()
+
+
+def test_refund_may_be_taken_off_before_we_know_its_result(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant)
+    made = shop.post("/v1/refunds", {"payment_id": charge.pk, "amount": 50_000}).json()
+    acquirer.transfer(
+        item_of(charge), SettledItem("refund", "rfnd_1", made["refund_id"], -50_000, 0, 0, -50_000)
+    )
+    acquirer.read()
+    assert asked() == []
+    assert not differences()
+
+
+def test_adjustments_of_one_dispute_are_one(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    started = SettledItem("adjustment", "dspt_1", "", -50_000, 0, 0, -50_000, "dispute.started.debit")
+    won = replace(started, amount=49_000, net=49_000, description="dispute.won.credit")
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), started, won)
+    acquirer.read()
+    assert asked() == [("adjustment", -1_000)]
+    assert not differences()
+
+
+def test_unknown_charge_that_one_transfer_lists_twice_is_asked(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    other = SettledItem("charge", "chrg_other", "", 500, 0, 0, 500)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), other, other)
+    acquirer.read()
+    assert asked() == [("paid_twice", 500), ("unknown_item", 500)]
     assert not differences()
 
 

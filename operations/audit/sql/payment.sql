@@ -115,6 +115,12 @@ SELECT name, (sum(satang))::text FROM (
         WHERE item.refund_id = refund.id AND transfer.state = 'paid'
     )
     UNION ALL
+    -- And those that one took off before we know their result.
+    SELECT transfer.acquirer, item.net_amount FROM settlements_settleditem AS item
+    JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
+    JOIN refunds_refund AS refund ON refund.id = item.refund_id
+    WHERE refund.status = 'pending' AND transfer.state = 'paid'
+    UNION ALL
     SELECT question.acquirer, difference FROM settlements_openquestion AS question
     JOIN settlements_acquirertransfer AS transfer ON transfer.id = question.transfer_id
     WHERE NOT is_booked AND transfer.state = 'paid'
