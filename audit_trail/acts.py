@@ -38,6 +38,7 @@ class Act(models.TextChoices):
     DELIVERIES_REPLAYED = "deliveries_replayed", _("Replayed held deliveries")
     MERCHANT_CREATED = "merchant_created", _("Created the merchant")
     MERCHANT_RENAMED = "merchant_renamed", _("Renamed the merchant")
+    TAX_DETAILS_SET = "tax_details_set", _("Set the tax details")
     BANK_CONNECTED = "bank_connected", _("Connected the bank")
     CONNECTION_TESTED = "connection_tested", _("Tested the connection to the bank")
     LATE_MONEY_CHANGED = "late_money_changed", _("Changed what happens to late money")

@@ -54,6 +54,31 @@ class NewMerchantForm(NameForm):
     )
 
 
+class TaxForm(ReasonForm):
+    tax_id = forms.CharField(
+        required=False,
+        max_length=20,
+        label=_("Tax id"),
+        help_text=_("13 digits. Leave empty if there is none."),
+    )
+    branch = forms.CharField(
+        required=False,
+        max_length=5,
+        label=_("Branch"),
+        help_text=_("5 digits. 00000 is the head office."),
+    )
+    withholds = forms.BooleanField(
+        required=False,
+        label=_("It withholds tax"),
+        help_text=_("3 percent of the fees without VAT, as companies do."),
+    )
+
+    def __init__(self, row: Merchant, data: Any = None, *, user: Any) -> None:
+        super().__init__(row, data, user=user)
+        shown = {"tax_id": row.tax_id, "branch": row.tax_branch, "withholds": row.withholds_tax}
+        self.initial.update(shown)
+
+
 class OriginsForm(ReasonForm):
     origins = forms.CharField(
         required=False,

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ObjectAct, ShownOnce
 from audit_trail.acts import Act
 from merchants import services
-from merchants.forms import IssueKeyForm, NameForm, NewMerchantForm, OriginsForm, RollKeyForm
+from merchants.forms import IssueKeyForm, NameForm, NewMerchantForm, OriginsForm, RollKeyForm, TaxForm
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant
 
 _act = partial(ObjectAct, is_recorded_by_service=True)
@@ -157,6 +157,19 @@ MERCHANT_ACTS = (
             merchant_id=merchant.pk, name=values["name"]
         ),
         form=NameForm,
+    ),
+    _act(
+        slug="tax-details",
+        label=_("Tax details"),
+        act=Act.TAX_DETAILS_SET,
+        permission="merchants.set_tax_details",
+        explain=_about(
+            _("The accountant's files of %(name)s have them from now on, also those of earlier months.")
+        ),
+        run=lambda merchant, values, now: services.set_tax_details(
+            merchant.pk, tax_id=values["tax_id"], branch=values["branch"], withholds=values["withholds"]
+        ),
+        form=TaxForm,
     ),
     _act(
         slug="refuse-open-references",

@@ -8,9 +8,15 @@ from django.db import models
 from core.database import triggers
 from core.database.columns import PublicIdKey, known
 from core.http.scopes import Scope
+from core.thai.tax_ids import BRANCH, HEAD_OFFICE
 
 MAX_SEEN_NETWORKS = 20
 MAX_ORIGINS, MAX_ORIGIN_LENGTH = 10, 255
+_WEIGHTED = " + ".join(f"{14 - i} * (ascii(substr(NEW.tax_id, {i}, 1)) - 48)" for i in range(1, 13))
+# As in `core.thai.tax_ids`.
+HAS_OTHER_CHECK_DIGIT = (
+    f"NEW.tax_id <> '' AND ascii(substr(NEW.tax_id, 13, 1)) - 48 <> mod(11 - mod({_WEIGHTED}, 11), 10)"
+)
 
 
 class Mode(models.TextChoices):
@@ -70,6 +76,21 @@ class Merchant(models.Model):
         verbose_name="sites of the shop",
         help_text="Origins that may frame the payment page, and to which it links back.",
     )
+    tax_id = models.CharField(
+        max_length=13, blank=True, default="", db_default="", help_text="13 digits, for the accountant."
+    )
+    tax_branch = models.CharField(
+        max_length=5,
+        default=HEAD_OFFICE,
+        db_default=HEAD_OFFICE,
+        verbose_name="branch",
+        help_text="5 digits; 00000 is the head office.",
+    )
+    withholds_tax = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="It withholds 3 percent of the fees of its bank and acquirer, and pays them as tax.",
+    )
     usual_amount = models.BigIntegerField(
         null=True,
         editable=False,
@@ -87,11 +108,18 @@ class Merchant(models.Model):
             ("set_open_references", "Can decide whether a reference has one open code"),
             ("set_page_origins", "Can name the sites of a shop for its payment page"),
             ("set_unsettled", "Can decide whether money can leave before the acquirer has paid it"),
+            ("set_tax_details", "Can set the tax ids of merchants, and whether they withhold tax"),
         ]
         # Tables without a foreign key to merchants need both (`merchants/sql/rules.sql`).
         triggers = [
             triggers.keep_rows("a merchant is never deleted"),
             triggers.ReadOnly("a merchant keeps its id", fields=["id"], is_forbidden=True),
+            triggers.Refuse(
+                "tax_id_is_checked",
+                triggers.INSERT | triggers.UPDATE,
+                "the tax id has another check digit",
+                condition=HAS_OTHER_CHECK_DIGIT,
+            ),
         ]
         constraints = [
             known("mode", Mode, name="merchant_mode_known"),
@@ -103,6 +131,10 @@ class Merchant(models.Model):
             known("late_money", LateMoneyPolicy, name="merchant_late_money_known"),
             models.CheckConstraint(
                 condition=models.Q(page_origins__len__lte=MAX_ORIGINS), name="merchant_few_page_origins"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(tax_id__regex="^([0-9]{13})?$", tax_branch__regex=f"^{BRANCH}$"),
+                name="merchant_tax_id_has_its_digits",
             ),
             models.UniqueConstraint(
                 fields=["bank", "biller_id"], condition=~models.Q(biller_id=""), name="merchant_biller_unique"

@@ -1,5 +1,6 @@
 """Create and rename merchants; issue, roll and revoke their keys. The scopes of a key never change."""
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
@@ -15,6 +16,7 @@ from core.http import client_addresses
 from core.http.scopes import Scope
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
+from core.thai import tax_ids
 from merchants import page_origins, secret_keys
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
@@ -165,6 +167,25 @@ def set_page_origins(merchant_id: str, texts: Sequence[str]) -> Merchant:
         merchant.page_origins = page_origins.parse(texts, is_live=merchant.mode == Mode.LIVE)
         merchant.save(update_fields=["page_origins"])
     return merchant
+
+
+@transaction.atomic
+def set_tax_details(merchant_id: str, *, tax_id: str, branch: str, withholds: bool) -> None:
+    """Set what the sheets for the accountant say about the taxes of a merchant.
+
+    Spaces and dashes do not count. Raises ValidationError by the field at fault.
+    """
+    merchant = Merchant.objects.select_for_update(no_key=True).get(pk=merchant_id)
+    with recorded(Act.TAX_DETAILS_SET, merchant):
+        merchant.tax_id, merchant.tax_branch = re.sub(r"[\s-]", "", tax_id), branch or tax_ids.HEAD_OFFICE
+        merchant.withholds_tax = withholds
+        if merchant.tax_id and not tax_ids.is_valid(merchant.tax_id):
+            raise ValidationError(
+                {"tax_id": _("This is no tax id: it has 13 digits, and the last checks the others.")}
+            )
+        if not re.fullmatch(tax_ids.BRANCH, merchant.tax_branch):
+            raise ValidationError({"branch": _("The number of a branch has 5 digits.")})
+        merchant.save(update_fields=["tax_id", "tax_branch", "withholds_tax"])
 
 
 def find_merchant(merchant_id: str) -> Merchant:

@@ -82,6 +82,9 @@ class MerchantPageAdmin(MerchantAdmin):
         "may_withdraw_unsettled",
         "refuses_open_reference",
         "page_origins",
+        "tax_id",
+        "tax_branch",
+        "withholds_tax",
         "created_at",
     )
 

@@ -56,11 +56,14 @@ class Migration(migrations.Migration):
                 ('refuses_open_reference', models.BooleanField(db_default=False, default=False, help_text='Refuse a QR code whose reference another open code has.', verbose_name='one open code per reference')),
                 ('may_withdraw_unsettled', models.BooleanField(db_default=False, default=False, help_text='Money of card payments is available before the acquirer has paid it.', verbose_name='withdraws before settlement')),
                 ('page_origins', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=255), blank=True, db_default=[], default=list, help_text='Origins that may frame the payment page, and to which it links back.', size=None, verbose_name='sites of the shop')),
+                ('tax_id', models.CharField(blank=True, db_default='', default='', help_text='13 digits, for the accountant.', max_length=13)),
+                ('tax_branch', models.CharField(db_default='00000', default='00000', help_text='5 digits; 00000 is the head office.', max_length=5, verbose_name='branch')),
+                ('withholds_tax', models.BooleanField(db_default=False, default=False, help_text='It withholds 3 percent of the fees of its bank and acquirer, and pays them as tax.')),
                 ('usual_amount', models.BigIntegerField(editable=False, help_text='Satang: the median of the latest payments; empty before the first 20.', null=True)),
                 ('created_at', models.DateTimeField()),
             ],
             options={
-                'permissions': [('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it')],
+                'permissions': [('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
             },
         ),
         migrations.CreateModel(
@@ -93,6 +96,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='merchant',
+            constraint=models.CheckConstraint(condition=models.Q(('tax_branch__regex', '^[0-9]{5}$'), ('tax_id__regex', '^([0-9]{13})?$')), name='merchant_tax_id_has_its_digits'),
+        ),
+        migrations.AddConstraint(
+            model_name='merchant',
             constraint=models.UniqueConstraint(condition=models.Q(('biller_id', ''), _negated=True), fields=('bank', 'biller_id'), name='merchant_biller_unique'),
         ),
         migrations.AddField(
@@ -107,6 +114,10 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='merchant',
             trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id")) THEN RAISE EXCEPTION \'a merchant keeps its id\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='025d3abe6f8bd0267b38c7a5b48ee809eee5e7bd', operation='UPDATE', pgid='pgtrigger_read_only_08940', table='merchants_merchant', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='merchant',
+            trigger=pgtrigger.compiler.Trigger(name='tax_id_is_checked', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.tax_id <> '' AND ascii(substr(NEW.tax_id, 13, 1)) - 48 <> mod(11 - mod(13 * (ascii(substr(NEW.tax_id, 1, 1)) - 48) + 12 * (ascii(substr(NEW.tax_id, 2, 1)) - 48) + 11 * (ascii(substr(NEW.tax_id, 3, 1)) - 48) + 10 * (ascii(substr(NEW.tax_id, 4, 1)) - 48) + 9 * (ascii(substr(NEW.tax_id, 5, 1)) - 48) + 8 * (ascii(substr(NEW.tax_id, 6, 1)) - 48) + 7 * (ascii(substr(NEW.tax_id, 7, 1)) - 48) + 6 * (ascii(substr(NEW.tax_id, 8, 1)) - 48) + 5 * (ascii(substr(NEW.tax_id, 9, 1)) - 48) + 4 * (ascii(substr(NEW.tax_id, 10, 1)) - 48) + 3 * (ascii(substr(NEW.tax_id, 11, 1)) - 48) + 2 * (ascii(substr(NEW.tax_id, 12, 1)) - 48), 11), 10))", func="RAISE EXCEPTION 'the tax id has another check digit' USING ERRCODE = 'check_violation';", hash='baba4a2be2765ca965fe202a90863465e712b041', operation='INSERT OR UPDATE', pgid='pgtrigger_tax_id_is_checked_23ff0', table='merchants_merchant', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='apikey',

@@ -62,7 +62,7 @@ MAY_CHANGE_NOTHING = {
 TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
 MERCHANT_SLUGS = (
-    *("issue-key", "accept-late-money", "review-late-money", "rename"),
+    *("issue-key", "accept-late-money", "review-late-money", "rename", "tax-details"),
     *("withdraw-unsettled", "wait-for-settlement", "set-fees"),
     *("refuse-open-references", "allow-open-references", "page-origins", "test-connection"),
     *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
