@@ -37,6 +37,11 @@ def buddhist_year(text: str) -> BuddhistYear | None:
     return BuddhistYear(year) if year in BUDDHIST_YEARS else None
 
 
+def buddhist(at: date) -> str:
+    """A date, or a time without a zone, with the year of the Buddhist calendar: `2569-11-21`."""
+    return f"{at.year + BUDDHIST_OFFSET}{str(at)[4:]}"
+
+
 def day(text: str) -> date:
     """The date of a text such as `2026-11-21`. Raises ValueError, BuddhistYear."""
     if not is_day(text):
