@@ -5,10 +5,11 @@ begins again. Parts and the state `done` are one commit, so nobody is offered ha
 """
 
 import gzip
+import itertools
 import logging
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -94,18 +95,26 @@ def _write(export: Export) -> None:
         if file_type.is_text:
             packed = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1)
         with translation.override(export.language), packed as target:
-            follow = partial(_renewing, export, file, file_type.max_rows)
+            follow = partial(_renewing, export, file, file_type.max_rows, itertools.count(1))
             count = source.write(request, target, file_type, follow)
         _finish(export, source, file, count)
 
 
 def _renewing(
-    export: Export, file: IO[bytes], max_rows: int | None, lines: Iterator[Any], total: int | None
+    export: Export,
+    file: IO[bytes],
+    max_rows: int | None,
+    numbers: Iterator[int],
+    lines: Iterable[Any],
+    total: int | None,
 ) -> Iterator[Any]:
-    """The lines; renews the lease with each page of them, or each 10 s. Raises Abandoned and NotPossible."""
+    """The lines; renews the lease with each page of them, or each 10 s. Raises Abandoned and NotPossible.
+
+    numbers: of the lines in the file.
+    """
     QUEUE.renew(export, total=total)
     renewed_at = time.monotonic()
-    for number, line in enumerate(lines, 1):
+    for line, number in zip(lines, numbers, strict=False):
         if number % RENEW_ROWS == 0 or time.monotonic() > renewed_at + RENEW_SECONDS:
             renewed_at = time.monotonic()
             QUEUE.renew(export, rows=number)

@@ -1,4 +1,4 @@
-"""The page *Monthly report*."""
+"""The page *Monthly report*, which offers the accountant's pack."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -46,7 +46,7 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
         "error": error,
         "reports": reports or [],
         "is_large": reports is None and not error,
-        "query": urlencode({"month": str(month), "merchant": merchant_id}),
+        "asked": urlencode({"month": str(month), "merchant": merchant_id}),
         "month": month,
         "merchant_id": merchant_id,
         "today": today,

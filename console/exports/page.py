@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import translation
 from django.utils.translation import gettext as _
 
 from console.exports import jobs, sources
@@ -50,8 +52,11 @@ def _ask(request: HttpRequest) -> HttpResponse:
     if not source.may_read(request):
         raise PermissionDenied
     query = request.POST.get("query", "").replace("\0", "")
+    language = request.POST.get("language", "")
+    known = language if language in dict(settings.LANGUAGES) else translation.get_language()
     try:
-        asked = jobs.ask(user, list=label, query=query, file_type=file_type, now=clock.now())
+        with translation.override(known):
+            asked = jobs.ask(user, list=label, query=query, file_type=file_type, now=clock.now())
     except jobs.AlreadyOpen:
         messages.warning(request, _("Your last export still runs. Wait until it has ended."))
     else:

@@ -1,8 +1,8 @@
-"""What a worker can write to a file: a list of the console, or the monthly report."""
+"""What a worker can write to a file: a list of the console, or what the accountant needs of a month."""
 
-from collections.abc import Callable, Iterator
-from datetime import date
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import date, datetime
 from typing import IO, Any
 
 from django.contrib import admin
@@ -16,25 +16,25 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from audit_trail.pages import ReadOnlyAdmin
-from console.exports import monthly
+from console.exports import monthly, pack
 from console.exports.monthly import MonthError
 from console.models import ExportFailure
 from core import clock
 from core.console import admin_exports, spreadsheets
-from core.console.spreadsheets import CSV, XLSX, FileType
+from core.console.spreadsheets import CSV, XLSX, ZIP, FileType
 from core.database import replica
 from core.database.sessions import limit_statements
 from merchants.models import Merchant
 
 MONTHLY_REPORT = "monthly_report"
 PDF = FileType("pdf", "application/pdf", is_text=False)
-FILE_TYPES = {each.name: each for each in (CSV, XLSX, PDF)}
+FILE_TYPES = {each.name: each for each in (CSV, XLSX, ZIP, PDF)}
 # Each page is a statement of its own that continues after the last primary key, so none reads skipped rows.
 PAGE_ROWS = 2_000
 COUNT_SECONDS = 10
 # Shorter than the lease of a worker, which cannot renew it during a statement.
 STATEMENT_SECONDS = 60
-Follow = Callable[[Iterator[Any], int | None], Iterator[Any]]
+Follow = Callable[[Iterable[Any], int | None], Iterator[Any]]
 """Passes things on while the worker shows its progress; the number is how many there are, if it is known."""
 
 
@@ -96,16 +96,20 @@ class ListSource(Source):
 
 
 class ReportSource(Source):
-    """The report of a month. Each merchant is a statement of its own."""
+    """The accountant's pack of a merchant's month, or the totals of all merchants.
 
-    file_name, object_type = "monthly-report", "ledger.entry"
-    file_types = (CSV, XLSX, PDF)
+    Each merchant is a statement of its own.
+    """
+
+    file_name, object_type = "accountant", "ledger.entry"
+    file_types = (XLSX, ZIP, PDF)
 
     def __init__(self) -> None:
         self.name = _("Monthly report")
 
     def period(self, query: QueryDict, asked_on: date) -> str:
-        return str(monthly.parse(query.get("month", ""), asked_on))
+        month = str(monthly.parse(query.get("month", ""), asked_on))
+        return "-".join(filter(None, [month, query.get("merchant")]))
 
     def write(self, request: HttpRequest, file: IO[bytes], file_type: FileType, follow: Follow) -> int:
         now = clock.now()
@@ -116,21 +120,22 @@ class ReportSource(Source):
         merchant_id = request.GET.get("merchant", "")
         if merchant_id and not Merchant.objects.filter(pk=merchant_id).exists():
             raise NotPossible(ExportFailure.INVALID)
-        found = _reports(month, merchant_id)
+        reports = list(follow(_reports(month, merchant_id, now), None))
         if file_type is not PDF:
-            header = [str(label) for label in monthly.HEADER]
-            return spreadsheets.write(file, file_type, header, follow(monthly.table(month, found), None))
+            # The tables of a merchant are read while they are written; the reports of all have few lines.
+            sheets = pack.sheets(reports[0], month, now) if merchant_id else pack.totals(reports, month, now)
+            followed = (replace(sheet, rows=follow(sheet.rows, None)) for sheet in sheets)
+            is_buddhist = monthly.is_buddhist()
+            return spreadsheets.write_sheets(file, file_type, followed, is_buddhist=is_buddhist)
         # Only here, because the library of documents is large.
         from console.exports import monthly_document
         from core.drawing import pdf
 
-        # Each has more than one row, so a document of so many is refused.
-        reports = list(islice(follow(found, None), pdf.MAX_ROWS))
         try:
             file.write(monthly_document.write(month, reports, now))
         except pdf.TooManyRows:
             raise NotPossible(ExportFailure.TOO_LONG_TO_PRINT) from None
-        return sum(1 for _line in monthly.table(month, reports))
+        return sum(len(report.lines) for report in reports)
 
 
 def _newest_first(found: QuerySet[Any], prepare: Callable[[list[Any]], None]) -> Iterator[Any]:
@@ -151,14 +156,14 @@ def _count(found: QuerySet[Any]) -> int | None:
         return None
 
 
-def _reports(month: monthly.Month, merchant_id: str) -> Iterator[monthly.MerchantMonth]:
+def _reports(month: monthly.Month, merchant_id: str, now: datetime) -> Iterator[monthly.MerchantMonth]:
     """The reports of one merchant, or of all that had a balance or an entry, sorted by name."""
     wanted = (
         [merchant_id] if merchant_id else Merchant.objects.order_by("name", "pk").values_list("pk", flat=True)
     )
     for each in wanted:
         with limit_statements(connection, STATEMENT_SECONDS):
-            found = monthly.read(month, each)
+            found = monthly.read(month, each, until=month.until(now))
         yield from (report for report in found if merchant_id or report.is_used)
 
 

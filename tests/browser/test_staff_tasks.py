@@ -252,5 +252,5 @@ def test_month_as_csv(staff: Staff, paid: dict[str, Any]) -> None:
     staff.click("Show", "button")
     with staff.page.expect_download() as download:
         staff.click("CSV", "button")
-    assert download.value.suggested_filename.startswith("monthly-report-")
+    assert download.value.suggested_filename.startswith("accountant-")
     staff.check("A month as CSV")

@@ -16,8 +16,10 @@ from audit_trail.models import AuditRecord
 from console.exports import jobs
 from core import clock
 from core.drawing import pdf
+from merchants import services as merchants
+from merchants.models import Merchant
 from tests.console.exports.exported import PAGE as EXPORTS
-from tests.console.exports.exported import ask, rows_of, written
+from tests.console.exports.exported import archive_of, ask, written
 from tests.factories import MerchantFactory
 from tests.ledger.builders import MerchantLedger
 from tests.reconciliation.builders import staff_client
@@ -66,19 +68,35 @@ def test_print_has_the_numbers_of_the_file(staff: Client, books: MerchantLedger)
     other = MerchantLedger()
     at(NOVEMBER, lambda: other.credit(500))
     text = text_of(printed(staff))
-    for row in rows_of(written(staff, list="monthly_report", query="month=2026-11")):
-        amount = f"{float(row['Amount (THB)']):,.2f}"
-        line = " ".join(filter(None, [row["Line"], row["Bank"], row["Count"], amount]))
-        assert line in text or row["Line"] == "Agrees with the ledger"
-        assert row["Merchant"] in text
+    asked = {"list": "monthly_report", "query": "month=2026-11", "file_type": "zip"}
+    with time_machine.travel(DECEMBER, tick=False):
+        lines = archive_of(written(staff, **asked))["lines.csv"][1:]
+    for row in lines:
+        line = " ".join(filter(None, [*row[4:7], f"{float(row[7]):,.2f}"]))
+        assert line in text or row[4] == "Agrees with the ledger"
+        assert row[1] in text
     assert text.count("Agrees with the ledger") == 2
-    assert "2026-11-01 00:00:00 – 2026-11-30 23:59:59" in text
+    assert text.count("November 2026") >= 2
+
+
+def test_print_of_a_merchant_is_signed_on_one_page(staff: Client, books: MerchantLedger) -> None:
+    merchant = Merchant.objects.get(pk=books.merchant_id)
+    merchants.set_tax_details(merchant.pk, tax_id="0107536000269", branch="", withholds=True)
+    file = printed(staff, f"&merchant={books.merchant_id}")
+    assert len(PdfReader(io.BytesIO(file)).pages) == 1
+    text = text_of(file)
+    parts = ("0107536000269 (head office)", books.merchant_id, "1,234,267.89", "Name ....", "Signature ....")
+    for part in parts:
+        assert part in text
+    going_on = printed(staff, f"&merchant={books.merchant_id}", at=NOVEMBER + timedelta(seconds=5))
+    assert "Signature" not in text_of(going_on)
 
 
 def test_print_is_in_the_language_of_the_reader(staff: Client, books: MerchantLedger) -> None:
     text = text_of(printed(staff, language="th"))
     assert "ยอดยกมา" in text
     assert "Opening" not in text
+    assert "พฤศจิกายน 2569" in text
     assert "1,234,267.89" in text
 
 
@@ -95,7 +113,7 @@ def test_print_of_a_month_that_goes_on_says_when_it_was_made(staff: Client, book
 def test_print_is_recorded(staff: Client, books: MerchantLedger) -> None:
     printed(staff, f"&merchant={books.merchant_id}")
     record = AuditRecord.objects.get(act=Act.EXPORTED)
-    assert (record.after["file"], record.after["rows"]) == ("pdf", 5)
+    assert (record.after["file"], record.after["rows"]) == ("pdf", 2)
     assert record.after["filter"] == f"month=2026-11&merchant={books.merchant_id}"
 
 

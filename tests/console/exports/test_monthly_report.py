@@ -1,4 +1,4 @@
-"""The report of a month for the accountant, which agrees with the ledger."""
+"""The page of a month for the accountant, which agrees with the ledger, and its files of all merchants."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from core import clock
 from core.database import rows
 from core.work.background_jobs import JobState
 from merchants.models import Merchant
-from tests.console.exports.exported import ask, content, rows_of, sheet_of, written
+from tests.console.exports.exported import archive_of, ask, content, written
 from tests.factories import MerchantFactory
 from tests.ledger.builders import MerchantLedger
 from tests.reconciliation.builders import staff_client
@@ -109,25 +109,35 @@ def test_page_shows_the_report_and_that_it_agrees(admin_client: Client, books: M
 
 
 def test_file_has_the_lines_of_the_page_and_is_recorded(admin_client: Client, books: MerchantLedger) -> None:
-    page = admin_client.get(f"{PAGE}?month=2026-11&merchant={books.merchant_id}").content.decode()
+    page = admin_client.get(f"{PAGE}?month=2026-11").content.decode()
     query = unescape(page.split('name="query" value="')[1].split('"')[0])
-    assert re.findall('name="file_type" value="(.*?)"', page) == ["csv", "xlsx", "pdf"]
-    export = ask(admin_client, list="monthly_report", query=query)
-    jobs.run_due()
+    assert re.findall('name="file_type" value="(.*?)"', page) == ["zip", "xlsx", "pdf"]
+    assert re.findall('<option value="(en|th)"( selected)?', page) == [("en", " selected"), ("th", "")]
+    export = ask(admin_client, list="monthly_report", query=query, file_type="zip")
+    at(FIRST_OF_DECEMBER, jobs.run_due)
     answer = admin_client.get(f"/admin/exports/{export.pk}/")
-    assert 'filename="monthly-report-2026-11.csv"' in answer["Content-Disposition"]
-    table = rows_of(content(admin_client, export))
-    assert [(row["Line"], row["Bank"], row["Count"], row["Amount (THB)"]) for row in table] == [
-        ("Opening balance", "", "", "1000.00"),
-        ("Payments", "bank:sandbox", "2", "2000.50"),
-        ("Withdrawals", "bank:sandbox", "1", "-300.00"),
-        ("Closing balance", "", "", "2700.50"),
-        ("Agrees with the ledger", "", "", "0.00"),
+    assert 'filename="accountant-2026-11.zip"' in answer["Content-Disposition"]
+    rows = archive_of(content(admin_client, export))["lines.csv"][1:]
+    assert [row[4:] for row in rows] == [
+        ["Opening balance", "", "", "1000.00"],
+        ["– Available", "", "", "1000.00"],
+        ["Payments", "Sandbox bank", "2", "2000.50"],
+        ["Withdrawals", "Sandbox bank", "1", "-300.00"],
+        ["Closing balance", "", "", "2700.50"],
+        ["– Available", "", "", "2300.50"],
+        ["– Reserved", "", "", "400.00"],
+        ["Agrees with the ledger", "", "", "0.00"],
     ]
-    assert {(row["Month"], row["Name"], row["Currency"]) for row in table} == {("2026-11", "ร้านส้มตำ", "THB")}
+    assert {(row[0], row[2]) for row in rows} == {("November 2026", "ร้านส้มตำ")}
     record = AuditRecord.objects.get(act=Act.EXPORTED)
     assert (record.object_type, record.after["filter"]) == ("ledger.entry", query)
-    assert sheet_of(written(admin_client, list="monthly_report", query=query, file_type="xlsx"))
+
+
+def test_language_of_the_file_can_be_chosen(admin_client: Client, books: MerchantLedger) -> None:
+    asked = {"list": "monthly_report", "query": "month=2026-11", "file_type": "zip"}
+    for language, month in (("th", "พฤศจิกายน 2569"), ("en", "November 2026"), ("de", "November 2026")):
+        file = written(admin_client, **asked, file_language=language)
+        assert archive_of(file)["lines.csv"][1][0] == month
 
 
 @pytest.mark.parametrize(
@@ -157,9 +167,9 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page has less time than its statement takes."""
     read = monthly.read
 
-    def read_slowly(month: Month, merchant_id: str = "") -> list[MerchantMonth]:
+    def read_slowly(month: Month, merchant_id: str = "", **options: Any) -> list[MerchantMonth]:
         rows.run("SELECT pg_sleep(CASE current_setting('statement_timeout') WHEN '1s' THEN 5 ELSE 0 END)", [])
-        return read(month, merchant_id)
+        return read(month, merchant_id, **options)
 
     monkeypatch.setattr(monthly_page, "STATEMENT_SECONDS", 1)
     monkeypatch.setattr(monthly, "read", read_slowly)
@@ -173,25 +183,14 @@ def test_report_that_is_too_large_for_the_page_has_files(
     page = admin_client.get(f"{PAGE}?month=2026-11&merchant={books.merchant_id}").content.decode()
     assert "The month is too large for this page." in page
     query = unescape(page.split('name="query" value="')[1].split('"')[0])
-    table = rows_of(written(admin_client, list="monthly_report", query=query))
-    assert [row["Amount (THB)"] for row in table] == ["1000.00", "2000.50", "-300.00", "2700.50", "0.00"]
-
-
-@pytest.mark.slow
-def test_file_of_all_merchants_has_each_that_had_money(admin_client: Client, books: MerchantLedger) -> None:
-    MerchantFactory()
-    other = MerchantLedger()
-    at(FIRST_OF_NOVEMBER, lambda: other.credit(500))
-    table = rows_of(written(admin_client, list="monthly_report", query="month=2026-11"))
-    shown = monthly.table(NOVEMBER, monthly.read(NOVEMBER))
-    assert [(row["Merchant"], row["Line"]) for row in table] == [(row[1], row[4]) for row in shown]
+    assert written(admin_client, list="monthly_report", query=query, file_type="pdf")
 
 
 @pytest.mark.parametrize("query", ["month=x", "month=2999-01", "month=2026-11&merchant=mch_nobody"])
 def test_report_without_a_month_or_merchant_is_no_file(
     admin_client: Client, books: MerchantLedger, query: str
 ) -> None:
-    export = ask(admin_client, list="monthly_report", query=query)
+    export = ask(admin_client, list="monthly_report", query=query, file_type="xlsx")
     jobs.run_due()
     export.refresh_from_db()
     assert (export.state, export.failure) == (JobState.FAILED, ExportFailure.INVALID)
