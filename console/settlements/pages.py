@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 import banks
 from audit_trail.act_pages import ActingAdmin
+from audit_trail.pages import ReadOnlyAdmin
 from console.settlements import summaries
 from core import clock, money
 from core.console import admin_columns
@@ -43,7 +44,7 @@ class OpenFilter(admin.SimpleListFilter):
         return queryset.filter(closed_at__isnull=self.value() == "open") if is_known else queryset
 
 
-class SummarizedAdmin(ActingAdmin):
+class SummarizedAdmin(ReadOnlyAdmin):
     """A page that begins with how its row stands, and has tables of what belongs to it."""
 
     change_form_template = "admin/settlement.html"
@@ -138,7 +139,7 @@ class SettlementPageAdmin(SummarizedAdmin):
         return admin_columns.badge(status, STATUSES[status])
 
 
-class QuestionPageAdmin(SummarizedAdmin):
+class QuestionPageAdmin(SummarizedAdmin, ActingAdmin):
     list_display = ["id", "kind", "acquirer_name", "subject", "difference_baht", "opened_at", "closed_at"]
     list_filter = [OpenFilter, AcquirerFilter, "kind"]
     search_fields = ["=id", "=subject", "=payment__id", "=transfer__id"]
