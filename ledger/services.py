@@ -123,20 +123,18 @@ def credit(
 
 
 def charge_fee(
-    *, merchant_id: str, subject_id: str, fee: Fee, source: str, unsettled: int, now: datetime
+    *, merchant_id: str, subject_id: str, fee: Fee, source: str, is_unsettled: bool, now: datetime
 ) -> None:
     """Take a fee that is known after its payment, the subject, from the merchant.
 
-    unsettled: satang of the payment that its acquirer has not paid. If these are less than the fee, they
-    become available, and what the balance does not cover becomes debt.
+    is_unsettled: whether to take it from money that the acquirer has not paid. Otherwise what the balance
+    does not cover becomes debt.
     """
-    if unsettled >= fee.total:
+    if is_unsettled:
         code = accounts.unsettled(merchant_id)
         _lock_funds(code, fee.total)
         post(JournalType.FEE, {subject_id: {code: -fee.total, **fee.lines(source)}}, now)
         return
-    if unsettled:
-        settle(merchant_id=merchant_id, amounts={subject_id: unsettled}, now=now)
     held = _lock_and_roll_up(accounts.available(merchant_id), fee.total)
     from_balance = min(fee.total, held.rolled_up - _repay_debt(merchant_id, held, now))
     lines = {

@@ -221,11 +221,11 @@ def _fee(result: ChargeResult) -> Fee | None:
 
 def record_fee(payment: Payment, charge: CardCharge, fee: Fee, *, now: datetime) -> None:
     """Take a fee that the acquirer names after the payment succeeded. The caller holds both locks."""
-    unsettled = charge.unsettled or 0
+    # If a refund uses most of the money, the balance pays the whole fee: the refund may still give it back.
+    is_unsettled = (charge.unsettled or 0) >= fee.total
     source = accounts.acquirer(charge.acquirer)
-    payments.charge_fee(payment, fee, source=source, unsettled=unsettled, now=now)
-    left = None if charge.unsettled is None else max(0, unsettled - fee.total)
-    charge.set_fields(awaits_fee=False, unsettled=left)
+    payments.charge_fee(payment, fee, source=source, is_unsettled=is_unsettled, now=now)
+    charge.set_fields(awaits_fee=False, unsettled=F("unsettled") - (fee.total if is_unsettled else 0))
 
 
 def use_unsettled(payment: Payment, amount: int) -> int:

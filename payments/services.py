@@ -105,8 +105,10 @@ def succeed(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
     publish("payment.succeeded", payments, now)
 
 
-def charge_fee(payment: Payment, fee: ledger.Fee, *, source: str, unsettled: int = 0, now: datetime) -> None:
-    """Take a fee that is known after the payment succeeded. source and unsettled: see `ledger.charge_fee`."""
+def charge_fee(
+    payment: Payment, fee: ledger.Fee, *, source: str, is_unsettled: bool = False, now: datetime
+) -> None:
+    """Take a fee that is known after the payment succeeded. source, is_unsettled: see `ledger.charge_fee`."""
     payment.set_fields(fee=fee.amount, fee_vat=fee.vat, updated_at=now)
     publish("payment.fee_known", [payment], now)
     if fee.total:
@@ -115,7 +117,7 @@ def charge_fee(payment: Payment, fee: ledger.Fee, *, source: str, unsettled: int
             subject_id=payment.id,
             fee=fee,
             source=source,
-            unsettled=unsettled,
+            is_unsettled=is_unsettled,
             now=now,
         )
 

@@ -16,7 +16,7 @@ from ledger import services as ledger
 from ledger.models import Entry
 from ledger.services import Fee
 from merchants import services as merchants
-from payments import cards, fee_terms
+from payments import cards, fee_terms, settling
 from payments.fee_terms import FeeTerms
 from payments.models import CardCharge, Payment
 from tests.audit import differences
@@ -179,6 +179,26 @@ def test_merchant_may_withdraw_before_settlement_if_staff_say_so(card_shop: Shop
     assert withdraw(card_shop, 150_000).status_code == 200
     complete(payment_id, CHARGED)
     assert balance(card_shop) == {"reserved": 150_000, "owed": 150_000 - NET}
+    assert not differences()
+
+
+def test_late_fee_leaves_what_a_failed_refund_gives_back_to_the_transfer(card_shop: Shop) -> None:
+    payment_id = by_card(card_shop, NOW_UNKNOWN)
+    made = refund(card_shop, payment_id, amount=149_000).json()
+    complete(payment_id, CHARGED)
+    owed = 150_000 - NET
+    assert balance(card_shop) == {"reserved": 149_000, "owed": owed, "pending_settlement": 1_000}
+    card_shop.post(f"/v1/refunds/{made['refund_id']}/cancel")
+    assert balance(card_shop) == {"owed": owed, "pending_settlement": 150_000}
+    with transaction.atomic():
+        settling.settle(list(settling.lock([payment_id]).values()), now=clock.now())
+    assert balance(card_shop) == {"available": NET}
+
+
+def test_payment_that_the_fee_takes_whole_brings_nothing(card_shop: Shop) -> None:
+    payment_id = by_card(card_shop, replace(CHARGED, fee=150_000, fee_vat=0))
+    assert (fees_of(card_shop, payment_id), balance(card_shop)) == ((150_000, 0, 0), {})
+    assert card_shop.get("/v1/balance/transactions").json()["balance_transactions"] == []
     assert not differences()
 
 

@@ -41,11 +41,11 @@ SELECT id::text, concat(account_id, ' at ', created_at, ', after ', before) FROM
 ) AS debit WHERE created_at < before
 
 -- rule: bank balances equal all other balances
-SELECT 'all accounts', (-sum(held))::text FROM ({ACCOUNT_BALANCES}) AS account
-WHERE type IN ('bank', 'acquirer', 'fees', 'fee_vat') HAVING count(*) > 0
+SELECT 'all accounts', coalesce(-sum(held), 0)::text FROM ({ACCOUNT_BALANCES}) AS account
+WHERE type IN ('bank', 'acquirer', 'fees', 'fee_vat')
 -- found
-SELECT 'all accounts', sum(held)::text FROM ({ACCOUNT_BALANCES}) AS account
-WHERE type NOT IN ('bank', 'acquirer', 'fees', 'fee_vat') HAVING count(*) > 0
+SELECT 'all accounts', coalesce(sum(held), 0)::text FROM ({ACCOUNT_BALANCES}) AS account
+WHERE type NOT IN ('bank', 'acquirer', 'fees', 'fee_vat')
 
 -- rule: no account is overdrawn
 SELECT id, CASE
@@ -84,7 +84,7 @@ SELECT id::text, CASE
     WHEN type = 'unsettled' AND accounts = '-available +unsettled' THEN type
     WHEN type = 'transfer_received'
         AND accounts ~ '^-bank (-fee_vat )?(-fees )?(-write_offs )?[+]acquirer$' THEN type
-    WHEN type = 'difference_booked' AND accounts IN ('-write_offs +acquirer', '-acquirer +write_offs') THEN type
+    WHEN type = 'difference_booked' AND accounts ~ '^(-write_offs [+](bank|acquirer)|-(bank|acquirer) [+]write_offs)$' THEN type
     WHEN type = 'debt_repaid' AND accounts = '-available +debt' THEN type
     WHEN type = 'held' AND accounts ~ '^-(bank|acquirer) [+]suspense$' THEN type
     WHEN type = 'accepted' AND accounts = '-suspense +available' THEN type
