@@ -21,9 +21,9 @@ def lock(payment_ids: Collection[str]) -> dict[str, CardCharge]:
 
 
 def find(acquirer: str, order_ids: Collection[str], charge_ids: Collection[str]) -> list[CardCharge]:
-    """The charges with these ids of ours or of the acquirer."""
+    """The charges with these ids of ours or of the acquirer, of those that were paid here."""
     wanted = Q(pk__in=order_ids) | Q(charge_id__in=[each for each in charge_ids if each])
-    return list(CardCharge.objects.filter(wanted, acquirer=acquirer))
+    return list(CardCharge.objects.filter(wanted, acquirer=acquirer, paid_at__isnull=False))
 
 
 def on_the_way(acquirer: str, *, before: datetime) -> list[CardCharge]:

@@ -209,7 +209,7 @@ class QuestionKind(models.TextChoices):
     ADJUSTMENT = "adjustment", "The acquirer changed what we receive"
     MISSING = "missing", "The acquirer has not paid the charge, but later ones"
     LATE = "late", "The transfer has not arrived in time"
-    CHANGED = "changed", "The acquirer reports the transfer with other amounts than before"
+    CHANGED = "changed", "The acquirer reports the transfer with another result or other amounts than before"
 
 
 class OpenQuestion(models.Model):

@@ -12,7 +12,7 @@ from ledger import accounts
 from ledger import services as ledger
 from payments.models import Payment
 from settlements.errors import NothingToBook, QuestionClosed
-from settlements.models import AcquirerTransfer, OpenQuestion, QuestionKind
+from settlements.models import AcquirerTransfer, OpenQuestion, QuestionKind, TransferState
 
 log = logging.getLogger("settlements")
 
@@ -59,16 +59,19 @@ def close(question_id: str, *, note: str, is_booked: bool, now: datetime) -> Ope
     question = OpenQuestion.objects.select_for_update().get(pk=question_id)
     if question.closed_at is not None:
         raise QuestionClosed()
-    is_money = question.difference and question.kind not in (QuestionKind.MISSING, QuestionKind.LATE)
-    if is_booked and not is_money:
+    transfer = question.transfer
+    has_arrived = transfer is not None and transfer.state == TransferState.PAID
+    if is_booked and not (has_arrived and question.difference and question.kind != QuestionKind.LATE):
         raise NothingToBook()
+    # What changed after the books had it is missing at our bank. Anything else is on the acquirer's account.
+    account = accounts.bank if question.kind == QuestionKind.CHANGED else accounts.acquirer
     with recorded(Act.QUESTION_CLOSED, question):
         question.closed_at, question.note, question.is_booked = now, note, is_booked
         question.save(update_fields=["closed_at", "note", "is_booked"])
         if is_booked:
             ledger.book_difference(
                 subject_id=question.pk,
-                account=accounts.acquirer(question.acquirer),
+                account=account(question.acquirer),
                 difference=question.difference,
                 now=now,
             )

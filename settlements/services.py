@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Max, Min
+from django.db.models import Exists, Max, Min, OuterRef, Q
 
 import banks
 from banks import AcquirerTransfer as ReportedTransfer
@@ -25,7 +25,7 @@ from merchants.models import Merchant
 from payments import cards, settling
 from payments.card_models import IS_ON_THE_WAY, CardCharge
 from payments.models import Payment
-from refunds.models import Refund
+from refunds.models import Refund, RefundStatus
 from settlements import questions
 from settlements.errors import SettlementNotFound
 from settlements.models import (
@@ -45,8 +45,12 @@ from webhooks import events
 log = logging.getLogger("settlements")
 # A transfer appears in the acquirer's list a little later than its own time says.
 OVERLAP = timedelta(days=1)
+# Questions that do not mean that a payment brought another amount.
+NO_DIFFERENCE = (QuestionKind.ADJUSTMENT, QuestionKind.LATE)
 # An acquirer pays charges in their order. This is the longest that one may overtake another.
 OVERTAKES_WITHIN = timedelta(days=1)
+# A transfer that is open for longer is not read any more. Staff know since `ARRIVES_WITHIN` that it is late.
+GIVEN_UP_AFTER = timedelta(days=31)
 
 
 def find(*, merchant: Merchant, settlement_id: str) -> Settlement:
@@ -69,33 +73,39 @@ def read_all(*, now: datetime) -> None:
 def read(acquirer: str, *, now: datetime) -> int:
     """Store new transfers of the acquirer, and what became of those that are open. Returns how many.
 
-    Raises InquiryFailed, banks.UnknownBank. It may run at the same time as another: each transfer is locked.
+    Raises InquiryFailed, banks.UnknownBank, and at its end the first error of a transfer: the next run tries
+    that again. It may run at the same time as another: each transfer is locked.
     """
-    since = _since(acquirer)
+    since = _since(acquirer, now)
     if since is None:
         return 0
     reported = banks.acquirer(acquirer).settlements(since, now)
+    errors = []
     for each in reported:
-        _advance(_store(acquirer, each, now), each, now)
+        try:
+            _advance(_store(acquirer, each, now), each, now)
+        # It must not stop the others: each waits for its own money.
+        except Exception as error:
+            log.exception("transfer %s of %s could not be applied", each.id, acquirer)
+            errors.append(error)
     questions.ask_what_is_late(acquirer, now=now)
     _ask_what_is_missing(acquirer, now)
+    if errors:
+        raise errors[0]
     return len(reported)
 
 
-def _since(acquirer: str) -> datetime | None:
+def _since(acquirer: str, now: datetime) -> datetime | None:
     """From when on the acquirer is asked: the oldest open transfer, or the oldest charge on the way."""
     transfers = AcquirerTransfer.objects.filter(acquirer=acquirer)
-    times = [
-        transfers.open().aggregate(at=Min("created_at"))["at"],
-        CardCharge.objects.filter(IS_ON_THE_WAY, acquirer=acquirer).aggregate(at=Min("paid_at"))["at"],
-    ]
-    oldest = min((each for each in times if each is not None), default=None)
     newest = transfers.aggregate(at=Max("created_at"))["at"]
-    if oldest is None or newest is None:
-        return oldest
-    # What is missing for long is not searched again and again.
-    since: datetime = max(oldest, newest - ARRIVES_WITHIN - OVERLAP)
-    return since
+    charge = CardCharge.objects.filter(IS_ON_THE_WAY, acquirer=acquirer).aggregate(at=Min("paid_at"))["at"]
+    if charge is not None and newest is not None:
+        # What is missing for long is not searched again and again.
+        charge = max(charge, newest - ARRIVES_WITHIN - OVERLAP)
+    open_ones = transfers.open().filter(created_at__gte=now - GIVEN_UP_AFTER)
+    times = [charge, open_ones.aggregate(at=Min("created_at"))["at"]]
+    return min((each for each in times if each is not None), default=None)
 
 
 @transaction.atomic
@@ -126,7 +136,12 @@ def _store(acquirer: str, reported: ReportedTransfer, now: datetime) -> str:
 def _advance(transfer_id: str, reported: ReportedTransfer, now: datetime) -> None:
     """Act on what became of a transfer. In a commit of its own, because a fee that is new moves money too."""
     transfer, state = AcquirerTransfer.objects.select_for_update().get(pk=transfer_id), reported.state
-    if transfer.state not in OPEN_STATES or transfer.state == state:
+    if state in (transfer.state, TransferState.PENDING):  # a transfer that was sent may be tried again
+        return
+    if transfer.state not in OPEN_STATES:
+        if state in ("paid", "failed"):
+            more = transfer.net_amount if state == "paid" else -transfer.net_amount
+            questions.ask(QuestionKind.CHANGED, transfer, transfer.transfer_id, difference=more, now=now)
         return
     if state == "paid":
         _arrive(transfer, reported.paid_at or now, now)
@@ -145,9 +160,15 @@ def _store_items(transfer: AcquirerTransfer, reported: Sequence[ReportedItem], n
     )
     locked = settling.lock([each.pk for each in found])
     by_id = {each.charge_id: each for each in locked.values()} | locked
+    # A fee that was not known locks its merchant, and transactions lock merchants in the order of their ids.
+    owners = {key: charge.payment.merchant_id for key, charge in by_id.items()}
+    reported = sorted(
+        _join_adjustments(reported),
+        key=lambda each: owners.get(each.order_id) or owners.get(each.reference, ""),
+    )
     refunds = _refunds_of(transfer.acquirer, reported)
     items, listed, parts = [], set[tuple[str, str]](), defaultdict[str, list[CardCharge]](list)
-    for each in _join_adjustments(reported):
+    for each in reported:
         refund = refunds.get(each.reference) if each.kind == "refund" else None
         charge = None
         if each.kind == "charge":
@@ -205,13 +226,14 @@ def _join_adjustments(reported: Iterable[ReportedItem]) -> list[ReportedItem]:
 
 
 def _refunds_of(acquirer: str, reported: Iterable[ReportedItem]) -> dict[str, Refund]:
-    """Our refunds by the acquirer's ids of them."""
+    """Our refunds by the acquirer's ids of them, without those that ended without success here."""
     references = {each.reference: each.order_id for each in reported if each.kind == "refund"}
     ordered = Transfer.objects.filter(route=accounts.acquirer(acquirer), bank_reference__in=list(references))
     known = {order.bank_reference: order.pk for order in ordered} | {
         reference: order_id for reference, order_id in references.items() if order_id
     }
-    found = Refund.objects.select_related("payment").in_bulk(list(known.values()))
+    counted = Refund.objects.filter(status__in=[RefundStatus.PENDING, RefundStatus.COMPLETED])
+    found = counted.select_related("payment").in_bulk(list(known.values()))
     return {reference: found[order_id] for reference, order_id in known.items() if order_id in found}
 
 
@@ -223,7 +245,7 @@ def _is_first(transfer: AcquirerTransfer, charge: CardCharge, reported: Reported
         return False
     if charge.awaits_fee and reported.fee is not None and reported.fee_vat is not None:
         cards.record_fee(payment, charge, Fee(reported.fee, reported.fee_vat), now=now)
-    ours = payment.received if payment.net is None else payment.net
+    ours = _expected_of(payment)
     if reported.net != ours:
         questions.ask(
             QuestionKind.FEE_DIFFERS,
@@ -240,8 +262,8 @@ def _compare_refund(
     transfer: AcquirerTransfer, refund: Refund, reported: ReportedItem, now: datetime
 ) -> None:
     """Ask about a refund that a transfer took off before, or of which it takes off another amount."""
-    before = SettledItem.objects.filter(refund_id=refund.pk).exclude(transfer__state=TransferState.FAILED)
-    if before.exists():
+    before = SettledItem.objects.filter(payment_id=refund.payment_id, refund_id=refund.pk)
+    if before.exclude(transfer__state=TransferState.FAILED).exists():
         _ask_about_repeat(transfer, refund.payment, reported, now)
     elif difference := reported.net + refund.amount:
         questions.ask(
@@ -252,6 +274,11 @@ def _compare_refund(
             difference=difference,
             now=now,
         )
+
+
+def _expected_of(payment: Payment) -> int:
+    """Satang that the acquirer should pay, as far as we know its fee."""
+    return payment.received if payment.net is None else payment.net
 
 
 def _ask_about_repeat(
@@ -294,7 +321,8 @@ def _arrive(transfer: AcquirerTransfer, arrived_at: datetime, now: datetime) -> 
     settling.settle(list(charges.values()), now=now)
     for part in parts:
         part.arrived_at = arrived_at
-        part.differs = transfer.questions.exclude(kind=QuestionKind.ADJUSTMENT).exists()
+        own = Q(payment=None) | Q(payment__merchant=part.merchant)
+        part.differs = transfer.questions.filter(own).exclude(kind__in=NO_DIFFERENCE).exists()
         part.save(update_fields=["arrived_at", "differs"])
         event = events.NewEvent(
             part.merchant_id, "settlement.arrived", part.id, settlement_object(part, now), now
@@ -320,13 +348,12 @@ def _release(transfer: AcquirerTransfer) -> None:
 
 def _ask_what_is_missing(acquirer: str, now: datetime) -> None:
     """Ask about charges that no transfer pays, while it has paid later ones."""
-    paid = SettledItem.objects.filter(
-        transfer__acquirer=acquirer, transfer__state=TransferState.PAID, settlement__isnull=False
-    )
-    newest = paid.order_by("-transfer__created_at").first()
+    paying = Exists(Settlement.objects.filter(transfer=OuterRef("pk")))
+    paid = AcquirerTransfer.objects.filter(paying, acquirer=acquirer, state=TransferState.PAID)
+    newest = paid.order_by("-created_at").first()
     if newest is None:
         return
-    charges = CardCharge.objects.filter(payment__settled_items__transfer=newest.transfer_id)
+    charges = CardCharge.objects.filter(payment__settled_items__transfer=newest)
     last = charges.aggregate(at=Max("paid_at"))["at"]
     for charge in settling.on_the_way(acquirer, before=last - OVERTAKES_WITHIN):
         if charge.payment.settlement_id is None:
@@ -336,6 +363,6 @@ def _ask_what_is_missing(acquirer: str, now: datetime) -> None:
                 charge.charge_id,
                 acquirer=acquirer,
                 payment=charge.payment,
-                difference=-(charge.payment.net or charge.payment.received),
+                difference=-_expected_of(charge.payment),
                 now=now,
             )

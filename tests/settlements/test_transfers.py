@@ -7,11 +7,15 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from audit_trail.acts import ActRefused
-from banks import SettledItem, TransferResult
+from banks import ChargeResult, SettledItem, TransferResult
+from banks.base import ResultStatus
 from core import clock
+from core.failures import PROCESSING_ERROR
 from ledger import queries
 from ledger import services as ledger
-from payments.models import CardCharge
+from ledger.models import Journal
+from payments import cards
+from payments.models import CardCharge, Payment
 from reconciliation.exceptions import acquirer_transfers
 from reconciliation.models import BankTransaction
 from settlements import questions
@@ -260,10 +264,12 @@ def test_refund_of_an_unsettled_payment_leaves_the_rest_to_its_transfer(
     assert not differences()
 
 
-def refunded(shop: Shop, acquirer: ReportingAcquirer, served_by: Serving) -> tuple[SettledItem, SettledItem]:
+def refunded(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving, status: ResultStatus = "succeeded"
+) -> tuple[SettledItem, SettledItem]:
     """A card payment and its refund of 500.00 THB, as the acquirer lists them."""
     charge = acquirer.charge(shop.merchant)
-    served_by(sends=[TransferResult("succeeded", "rfnd_1")])
+    served_by(sends=[TransferResult(status, "rfnd_1", PROCESSING_ERROR if status == "failed" else "")])
     made = shop.post("/v1/refunds", {"payment_id": charge.pk, "amount": 50_000}).json()
     send_due_refunds()
     return item_of(charge), SettledItem("refund", "rfnd_1", made["refund_id"], -50_000, 0, 0, -50_000)
@@ -306,6 +312,16 @@ def test_refund_that_one_transfer_lists_twice_is_asked(
     acquirer.transfer(paid, item_of(acquirer.charge(shop.merchant)), taken_off, taken_off)
     acquirer.read()
     assert asked() == [("paid_twice", -50_000)]
+    assert not differences()
+
+
+def test_refund_that_failed_here_is_an_unknown_item(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving
+) -> None:
+    acquirer.transfer(*refunded(shop, acquirer, served_by, "failed"))
+    acquirer.read()
+    assert asked() == [("unknown_item", -50_000)]
+    assert ledger.balance(shop.merchant.id) == ledger.Balance(NET, 0, 0)
     assert not differences()
 
 
@@ -369,6 +385,130 @@ def test_item_of_another_amount_than_its_payment_is_asked(shop: Shop, acquirer: 
     assert not differences()
 
 
+# --- what an acquirer reports that does not fit ----------------------------------------------------------
+
+
+def test_charge_that_failed_here_is_an_unknown_item(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    now = clock.now() - 8 * DAY
+    made = cards.draft(merchant=shop.merchant, token_id="tok", amount=AMOUNT, now=now)
+    cards.store(made)
+    with transaction.atomic():
+        cards.complete(made.payment.id, ChargeResult("declined", "chrg_f", "card_declined"), now=now)
+    failed = CardCharge.objects.get(pk=made.payment.pk)
+    acquirer.transfer(item_of(failed), item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    assert asked() == [("unknown_item", NET)]
+    assert ledger.balance(shop.merchant.id) == ledger.Balance(NET, 0, 0)
+    assert not differences()
+
+
+def test_transfer_that_is_tried_again_still_arrives(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state="sent")
+    acquirer.read()
+    for state in ("pending", "paid"):
+        acquirer.change(acquirer.transfers[0], state=state, paid_at=clock.now())
+        acquirer.read()
+    assert ledger.balance(shop.merchant.id).available == NET
+
+
+@pytest.mark.parametrize(("before", "after", "sign"), [("paid", "failed", -1), ("failed", "paid", 1)])
+def test_transfer_with_another_result_than_before_is_asked(
+    shop: Shop, acquirer: ReportingAcquirer, before: Any, after: str, sign: int
+) -> None:
+    acquirer.charge(shop.merchant)
+    transfer = acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state=before)
+    acquirer.read()
+    balance = ledger.balance(shop.merchant.id)
+    acquirer.change(transfer, state=after, paid_at=clock.now())
+    acquirer.read()
+    assert asked() == [("changed", sign * transfer.net)]
+    assert ledger.balance(shop.merchant.id) == balance
+    assert not differences()
+
+
+def test_transfer_that_takes_longer_than_the_next_ones_is_read_until_it_arrives(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    first = acquirer.charge(shop.merchant, ago=16 * DAY)
+    slow = acquirer.transfer(item_of(first), state="sent", ago=9 * DAY)
+    acquirer.read()
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    acquirer.change(slow, state="paid", paid_at=clock.now())
+    acquirer.read()
+    assert ledger.balance(shop.merchant.id).available == 2 * NET
+
+
+def test_transfer_that_never_ends_is_given_up(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant, ago=40 * DAY)), state="sent", ago=32 * DAY)
+    acquirer.read()
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    acquirer.read()
+    assert acquirer.asked[-1][0] > clock.now() - 7 * DAY
+
+
+def test_transfer_that_cannot_be_stored_stops_no_other(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    bad = acquirer.transfer(item_of(acquirer.charge(shop.merchant)), ago=2 * DAY)
+    acquirer.change(bad, amount=bad.amount + 1)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    with pytest.raises(IntegrityError, match="amounts_add_up"):
+        acquirer.read()
+    assert ledger.balance(shop.merchant.id).available == NET
+    acquirer.change(acquirer.transfers[0], amount=bad.amount)
+    acquirer.read()
+    assert ledger.balance(shop.merchant.id).available == 2 * NET
+    assert not differences()
+
+
+def test_fees_that_were_not_known_lock_merchants_in_their_order(
+    shop: Shop, other_shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    for shops in ((shop, other_shop), (other_shop, shop)):
+        acquirer.transfer(*[item_of(acquirer.charge(each.merchant, fee=None)) for each in shops])
+    acquirer.read()
+    owners = [
+        Payment.objects.values_list("merchant_id", flat=True).get(pk=each.subject_id)
+        for each in Journal.objects.filter(type="fee").order_by("id")
+    ]
+    assert owners == sorted({shop.merchant.id, other_shop.merchant.id}) * 2
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_settlement_differs_only_by_its_own_payments(
+    shop: Shop, other_shop: Shop, acquirer: ReportingAcquirer, is_late: bool
+) -> None:
+    items = [item_of(acquirer.charge(shop.merchant)), item_of(acquirer.charge(other_shop.merchant), fee=1)]
+    transfer = acquirer.transfer(*items, state="sent", ago=(5 if is_late else 1) * DAY)
+    acquirer.read()
+    acquirer.change(transfer, state="paid", paid_at=clock.now())
+    acquirer.read()
+    found = [Settlement.objects.get(merchant=each.merchant) for each in (shop, other_shop)]
+    assert [each.status_at(clock.now()) for each in found] == ["arrived", "differs"]
+
+
+# --- questions ------------------------------------------------------------------------------------------
+
+
+def test_difference_of_a_transfer_on_its_way_is_not_booked(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant), fee=FEE + 100), state="sent")
+    acquirer.read()
+    with pytest.raises(NothingToBook):
+        questions.close(OpenQuestion.objects.get().pk, note="x", is_booked=True, now=clock.now())
+    assert not differences()
+
+
+def test_what_a_changed_transfer_lacks_is_booked_at_our_bank(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    transfer = acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state="sent")
+    acquirer.read()
+    less = transfer.net - 7
+    acquirer.change(transfer, amount=transfer.amount - 7, net=less, state="paid", paid_at=clock.now())
+    acquirer.read()
+    questions.close(OpenQuestion.objects.get().pk, note="x", is_booked=True, now=clock.now())
+    assert balance_of("bank:sandbox", *ON_ACCOUNTS) == [-less, 0, 0, 0]
+    assert not differences()
+
+
 # --- the money on our bank account --------------------------------------------------------------------
 
 
@@ -393,6 +533,20 @@ def test_money_on_the_account_is_a_transfer_and_leaves_suspense(
     money.refresh_from_db()
     assert (money.resolution_state, acquirer_transfers.candidates(money)) == ("acquirer", [])
     assert not differences()
+
+
+def test_transfers_of_the_other_mode_hide_no_candidate(
+    shop: Shop, bank: SandboxBankClient, acquirer: ReportingAcquirer
+) -> None:
+    made = acquirer.transfer(item_of(acquirer.charge(shop.merchant)), ago=2 * DAY)
+    acquirer.read()
+    found = AcquirerTransfer.objects.get()
+    for number in range(acquirer_transfers.SHOWN):
+        found.pk, found.acquirer, found.transfer_id = f"atr_{number}", "omise", f"trsf_live_{number}"
+        found.created_at = clock.now()
+        found.save(force_insert=True)
+    (candidate,) = acquirer_transfers.candidates(on_account(Seller(shop, bank), made.net))
+    assert candidate.acquirer == "sandbox"
 
 
 def test_money_of_another_amount_is_no_transfer(
