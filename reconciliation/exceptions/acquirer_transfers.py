@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
+from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -25,9 +26,9 @@ SHOWN = 20
 
 def candidates(bank_transaction: BankTransaction) -> list[AcquirerTransfer]:
     """Transfers of this amount that arrived, and that no bank transaction shows; the newest first."""
-    is_sandbox = bank_transaction.bank == accounts.SANDBOX
-    found = AcquirerTransfer.objects.arrived_unseen(bank_transaction.amount)
-    return [each for each in found[:SHOWN] if (each.acquirer == accounts.SANDBOX) == is_sandbox]
+    of_sandbox = Q(acquirer=accounts.SANDBOX)
+    same_mode = of_sandbox if bank_transaction.bank == accounts.SANDBOX else ~of_sandbox
+    return list(AcquirerTransfer.objects.arrived_unseen(bank_transaction.amount).filter(same_mode)[:SHOWN])
 
 
 @resolution_records.decision(ResolutionType.ACQUIRER)
