@@ -2,8 +2,8 @@
 
 A merchant has three accounts, and others for unconfirmed and unsettled money. Banks and acquirers are
 external: their balance falls when money comes in and rises when it leaves. What they keep of it are fees and
-the VAT of these; such a balance falls when it is settled. Suspense holds money without an owner; money of
-the sandbox bank has its own suspense account. Write-offs are the operator's losses, zero or less.
+the VAT of these; such a balance falls when it is settled. Suspense holds money without an owner. Write-offs
+are the operator's losses, zero or less. Money of the sandbox bank has its own suspense and write-offs.
 """
 
 from collections.abc import Iterable
@@ -15,6 +15,7 @@ SUSPENSE = "suspense"
 SANDBOX = "sandbox"  # the name of the sandbox bank and of its acquirer
 SANDBOX_SUSPENSE = f"{SUSPENSE}:{SANDBOX}"
 WRITE_OFFS = "write_offs"
+SANDBOX_WRITE_OFFS = f"{WRITE_OFFS}:{SANDBOX}"
 # A transaction locks accounts by type in this order, and then by id (`tests/lock_order.py`: all tables). The
 # lock of `available` stands for all accounts of its merchant: it is needed before any of them changes.
 LOCK_ORDER = (
@@ -47,6 +48,11 @@ fees, fee_vat = partial(_code, AccountType.FEES), partial(_code, AccountType.FEE
 def suspense_for(account: str) -> str:
     """Return where money from `account`, such as `bank:scb`, waits for staff."""
     return SANDBOX_SUSPENSE if account.partition(":")[2] == SANDBOX else SUSPENSE
+
+
+def write_offs_for(account: str) -> str:
+    """Return where losses at `account`, such as `bank:scb`, are booked."""
+    return SANDBOX_WRITE_OFFS if account.partition(":")[2] == SANDBOX else WRITE_OFFS
 
 
 def of_merchant(merchant_id: str) -> list[str]:

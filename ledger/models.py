@@ -71,7 +71,11 @@ class Account(models.Model):
                 )
                 | Q(merchant__isnull=True) & IS_EXTERNAL
                 | Q(type=AccountType.SUSPENSE, merchant__isnull=True, id__in=["suspense", "suspense:sandbox"])
-                | Q(type=AccountType.WRITE_OFFS, merchant__isnull=True, id="write_offs"),
+                | Q(
+                    type=AccountType.WRITE_OFFS,
+                    merchant__isnull=True,
+                    id__in=["write_offs", "write_offs:sandbox"],
+                ),
                 name="account_code_fits_type",
             ),
             models.CheckConstraint(

@@ -17,7 +17,6 @@ from core.database import rows
 from core.deadlines import Deadline
 from core.errors import ServiceUnavailable
 from ledger import accounts, queries
-from ledger.accounts import WRITE_OFFS
 from ledger.errors import InsufficientFunds
 from ledger.journal_types import JournalType
 from ledger.models import AccountType
@@ -176,21 +175,23 @@ def receive_transfer(
 
     cost: the price of the transfer, which the operator bears. fee: what the acquirer keeps of the payments.
     """
+    write_offs = accounts.write_offs_for(accounts.acquirer(acquirer))
     if cost:
-        _lock_account(WRITE_OFFS)
+        _lock_account(write_offs)
     lines = {
         accounts.acquirer(acquirer): received + cost + fee.total,
         **{code: -amount for code, amount in fee.lines(accounts.acquirer(acquirer)).items()},
         accounts.bank(acquirer): -received,
-        WRITE_OFFS: -cost,
+        write_offs: -cost,
     }
     post(JournalType.TRANSFER_RECEIVED, {subject_id: lines}, now)
 
 
 def book_difference(*, subject_id: str, account: str, difference: int, now: datetime) -> None:
     """Book what came less than expected as the operator's loss, or more (positive) as a loss taken back."""
-    _lock_account(WRITE_OFFS)
-    lines = {account: -difference, WRITE_OFFS: difference}
+    write_offs = accounts.write_offs_for(account)
+    _lock_account(write_offs)
+    lines = {account: -difference, write_offs: difference}
     post(JournalType.DIFFERENCE_BOOKED, {subject_id: lines}, now)
 
 
@@ -332,14 +333,16 @@ def unmerge(*, subject_id: str, amount: int, bank: str, now: datetime) -> None:
 
 def write_off(*, subject_id: str, amount: int, to: str, now: datetime) -> None:
     """Book money without an owner that left to the account `to` as the operator's loss."""
-    _lock_account(WRITE_OFFS)
-    post(JournalType.WRITTEN_OFF, {subject_id: {WRITE_OFFS: -amount, to: amount}}, now)
+    write_offs = accounts.write_offs_for(to)
+    _lock_account(write_offs)
+    post(JournalType.WRITTEN_OFF, {subject_id: {write_offs: -amount, to: amount}}, now)
 
 
 def recover_write_off(*, subject_id: str, amount: int, to: str, now: datetime) -> None:
     """Undo `write_off`, because the money can be taken now."""
-    _lock_account(WRITE_OFFS)
-    post(JournalType.RECOVERED, {subject_id: {to: -amount, WRITE_OFFS: amount}}, now)
+    write_offs = accounts.write_offs_for(to)
+    _lock_account(write_offs)
+    post(JournalType.RECOVERED, {subject_id: {to: -amount, write_offs: amount}}, now)
 
 
 def roll_up_due(*, now: datetime, batch: int = ROLL_UP_BATCH) -> int:

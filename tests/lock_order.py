@@ -156,7 +156,7 @@ ID_PREFIXES: dict[str, tuple[str, ...]] = {
 }
 ROLL_UPS = (queries.ROLL_UP_ENTRIES, queries.ROLL_UP_NEWEST)
 ACCOUNT_CODE = re.compile(
-    r"(available|reserved|debt|unconfirmed|bank|acquirer):.+|suspense(:sandbox)?|write_offs"
+    r"(available|reserved|debt|unconfirmed|bank|acquirer):.+|(suspense|write_offs)(:sandbox)?"
 )
 WRITES = re.compile(r'(?<!FOR )(?<!KEY )(?<!DO )\b(?:UPDATE|DELETE FROM)\s+"?(\w+)')
 LOCKS = re.compile(

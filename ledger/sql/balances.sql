@@ -34,7 +34,7 @@ REVOKE ALL ON FUNCTION ledger_add_to_total() FROM PUBLIC;
 -- The entries that cannot be pending (`pendingentry_only_adds`).
 CREATE OR REPLACE TRIGGER ledger_add_to_total AFTER INSERT ON ledger_entry
     FOR EACH ROW WHEN (
-        NEW.account_id ~ '^(reserved|debt):' OR NEW.account_id = 'write_offs'
+        NEW.account_id ~ '^(reserved:|debt:|write_offs)'
         OR NEW.amount < 0 AND NEW.account_id !~ '^(bank|acquirer|fees|fee_vat):'
     )
     EXECUTE FUNCTION ledger_add_to_total();

@@ -61,7 +61,7 @@ def test_transfer_that_arrived_makes_the_money_available(shop: Shop, acquirer: R
     acquirer.read()
     assert ledger.balance(shop.merchant.id) == ledger.Balance(2 * NET, 0, 0)
     assert balance_of(*ON_ACCOUNTS) == [0, 0, 0]
-    assert balance_of("bank:sandbox", "write_offs") == [COST + COST_VAT - 2 * NET, -COST - COST_VAT]
+    assert balance_of("bank:sandbox", "write_offs:sandbox") == [COST + COST_VAT - 2 * NET, -COST - COST_VAT]
     assert asked() == []
     assert not differences()
 
@@ -239,7 +239,7 @@ def test_difference_is_booked_as_a_loss_by_a_person(shop: Shop, acquirer: Report
     acquirer.read()
     question = OpenQuestion.objects.get()
     questions.close(question.pk, note="Their new price.", is_booked=True, now=clock.now())
-    assert balance_of(*ON_ACCOUNTS, "write_offs") == [0, 0, 0, -COST - COST_VAT - 100]
+    assert balance_of(*ON_ACCOUNTS, "write_offs:sandbox") == [0, 0, 0, -COST - COST_VAT - 100]
     with pytest.raises(QuestionClosed):
         questions.close(question.pk, note="Again.", is_booked=True, now=clock.now())
     assert not differences()

@@ -215,9 +215,9 @@ class ExceptionsMachine(PaymentsMachine):
 
     @invariant()
     def check_suspense_and_exceptions(self) -> None:
-        found = read_balances([accounts.SANDBOX_SUSPENSE, accounts.WRITE_OFFS], None)
+        found = read_balances([accounts.SANDBOX_SUSPENSE, accounts.SANDBOX_WRITE_OFFS], None)
         assert found.get(accounts.SANDBOX_SUSPENSE, 0) == self.model.suspense
-        assert found.get(accounts.WRITE_OFFS, 0) == -self.model.written_off
+        assert found.get(accounts.SANDBOX_WRITE_OFFS, 0) == -self.model.written_off
         held = {money.bank_transaction_id for money in self.model.held()}
         undone = {money.reversal_id for money in self.model.open_reversals()}
         waiting = [item.subject_id for item in self.model.waiting()]

@@ -61,7 +61,7 @@ WHERE type NOT IN ('bank', 'acquirer', 'fees', 'fee_vat')
 SELECT id::text, '1' FROM ledger_journal
 -- found
 SELECT journal_id::text, count(DISTINCT CASE
-    WHEN account_id ~ '^(bank|acquirer|fees|fee_vat|suspense)' THEN split_part(account_id, ':', 2) = 'sandbox'
+    WHEN account_id ~ '^(bank|acquirer|fees|fee_vat|suspense|write_offs)' THEN split_part(account_id, ':', 2) = 'sandbox'
     ELSE mode = 'test'
 END)::text
 FROM ledger_entry

@@ -93,7 +93,7 @@ JOIN LATERAL (VALUES
         SELECT max(reopen_count) FROM reconciliation_resolution WHERE subject_id = bank_transaction.id),
         -amount)
 ) AS step (type, is_done, gone) ON is_done,
-LATERAL (VALUES ('write_offs', -gone), ('bank:' || bank, gone)) AS line (account_id, satang)
+LATERAL (VALUES (concat('write_offs', CASE bank WHEN 'sandbox' THEN ':sandbox' END), -gone), ('bank:' || bank, gone)) AS line (account_id, satang)
 -- found
 {JOURNAL_LINES}
 WHERE journal.type IN ('written_off', 'recovered')

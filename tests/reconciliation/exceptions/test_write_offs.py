@@ -50,7 +50,7 @@ LOST, REVERSED, WAITS = ("unmatched", "written_off"), ("reversed", ""), ("unmatc
 
 
 def losses() -> int:
-    return read_accounts([accounts.WRITE_OFFS], None).get(accounts.WRITE_OFFS, 0)
+    return sum(read_accounts([accounts.WRITE_OFFS, accounts.SANDBOX_WRITE_OFFS], None).values())
 
 
 def taken_twice(seller: Seller, served_by: Serving) -> tuple[BankTransaction, BankTransaction]:
