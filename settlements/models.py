@@ -240,6 +240,13 @@ class OpenQuestion(models.Model):
             triggers.keep_rows("a question is closed, never deleted"),
             triggers.ReadOnly("a question stays as it was asked", exclude=["closed_at", "is_booked", "note"]),
             triggers.set_once("closed_at", "a closed question stays closed"),
+            triggers.Refuse(
+                "answer_final",
+                triggers.UPDATE,
+                "a closed question keeps its answer",
+                condition="OLD.closed_at IS NOT NULL "
+                "AND (NEW.note, NEW.is_booked) IS DISTINCT FROM (OLD.note, OLD.is_booked)",
+            ),
         ]
         indexes = [
             models.Index(fields=["opened_at"], condition=Q(closed_at__isnull=True), name="openquestion_open")

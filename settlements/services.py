@@ -60,7 +60,11 @@ def find(*, merchant: Merchant, settlement_id: str) -> Settlement:
 
 
 def read_all(*, now: datetime) -> None:
-    """Read what each acquirer has transferred, as far as something is on the way."""
+    """Read what each acquirer has transferred, as far as something is on the way.
+
+    Raises the first error at its end: no acquirer stops the other.
+    """
+    errors = []
     for acquirer in sorted(set(cards.ACQUIRERS.values())):
         try:
             read(acquirer, now=now)
@@ -68,6 +72,10 @@ def read_all(*, now: datetime) -> None:
             continue  # it is not set up
         except InquiryFailed as failure:
             log.warning("transfers of %s could not be read: %s", acquirer, failure)
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def read(acquirer: str, *, now: datetime) -> int:

@@ -168,6 +168,10 @@ class Migration(migrations.Migration):
             model_name='openquestion',
             trigger=pgtrigger.compiler.Trigger(name='closed_at_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at) THEN RAISE EXCEPTION 'a closed question stays closed' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='850961dbcbc93f95c8112ea9193c1695a7f2be5f', operation='UPDATE', pgid='pgtrigger_closed_at_set_once_09d18', table='settlements_openquestion', when='BEFORE')),
         ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='openquestion',
+            trigger=pgtrigger.compiler.Trigger(name='answer_final', sql=core.database.triggers.TriggerSql(func="IF (OLD.closed_at IS NOT NULL AND (NEW.note, NEW.is_booked) IS DISTINCT FROM (OLD.note, OLD.is_booked)) THEN RAISE EXCEPTION 'a closed question keeps its answer' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='d3c98137f0fbb79839d8db75b1d1282141c109a0', operation='UPDATE', pgid='pgtrigger_answer_final_563d6', table='settlements_openquestion', when='BEFORE')),
+        ),
         migrations.AddIndex(
             model_name='settlement',
             index=models.Index(fields=['merchant', 'created_at', 'id'], name='settlement_newest_first'),

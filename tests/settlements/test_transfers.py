@@ -242,6 +242,9 @@ def test_difference_is_booked_as_a_loss_by_a_person(shop: Shop, acquirer: Report
     assert balance_of(*ON_ACCOUNTS, "write_offs:sandbox") == [0, 0, 0, -COST - COST_VAT - 100]
     with pytest.raises(QuestionClosed):
         questions.close(question.pk, note="Again.", is_booked=True, now=clock.now())
+    for change in ({"note": "Again."}, {"is_booked": False}):
+        with pytest.raises(IntegrityError, match="keeps its answer"), transaction.atomic():
+            OpenQuestion.objects.update(**change)
     assert not differences()
 
 
