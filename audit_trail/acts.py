@@ -44,6 +44,7 @@ class Act(models.TextChoices):
     LATE_MONEY_CHANGED = "late_money_changed", _("Changed what happens to late money")
     UNSETTLED_CHANGED = "unsettled_changed", _("Changed whether money can leave before settlement")
     QUESTION_CLOSED = "question_closed", _("Closed a question about a settlement")
+    MONTH_CLOSED = "month_closed", _("Closed the month")
     FEES_SET = "fees_set", _("Set what the bank takes for payments")
     OPEN_REFERENCES_CHANGED = "open_references_changed", _("Changed how many open codes a reference can have")
     PAGE_ORIGINS_CHANGED = "page_origins_changed", _("Changed the sites of the payment page")

@@ -26,6 +26,7 @@ CONFIRMED_ACTS = frozenset(
         Act.FEES_SET,
         Act.QUESTION_CLOSED,
         Act.PAYOUT_SCHEDULE_CHANGED,
+        Act.MONTH_CLOSED,
         Act.MERCHANT_CREATED,
         # The name that payers see, and the sites that may frame the payment page.
         Act.MERCHANT_RENAMED,

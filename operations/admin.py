@@ -12,10 +12,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail import recording
+from audit_trail.act_pages import ActPages
 from audit_trail.pages import ReadOnlyAdmin
+from core import clock
 from core.console import admin_columns, admin_refusals
 from core.database import rows
-from operations.models import DailyClose, Heartbeat, JobResult, JobRun
+from operations.audit.month_close import month_page
+from operations.audit.month_close.acts import MONTH_ACTS
+from operations.models import DailyClose, Heartbeat, JobResult, JobRun, MonthClose
 
 
 @admin.register(Heartbeat)
@@ -84,64 +88,98 @@ class JobRunAdmin(ReadOnlyAdmin):
 LOCK_PRINT = "SELECT pg_try_advisory_xact_lock(hashtextextended('print:' || %s, 0))"
 
 
-@admin.register(DailyClose)
-class DailyCloseAdmin(ReadOnlyAdmin):
-    """The closes of days, with the signed file of each."""
+class SignedCloseAdmin(ReadOnlyAdmin):
+    """Closes, with the signed file of each and the same to print."""
 
-    list_display = ["day", "number", "hash", "file"]
-    fields = ["day", "number", "hash", "previous_hash", "signature", "public_key", "file", "body"]
+    file_name, period = "", ""
+    fields = ["number", "hash", "previous_hash", "signature", "public_key", "file", "body"]
 
     def get_urls(self) -> list[URLPattern]:
-        urls: list[URLPattern] = super().get_urls()
-        json_file = self.admin_site.admin_view(self.download_view)
-        print_file = self.admin_site.admin_view(self.print_view)
-        return [
-            path("<str:object_id>/download/", json_file, name="operations_dailyclose_download"),
-            path("<str:object_id>/print/", print_file, name="operations_dailyclose_print"),
-            *urls,
+        page = f"{self.opts.app_label}_{self.opts.model_name}"
+        views = {"download": self.download_view, "print": self.print_view}
+        own = [
+            path(f"<str:object_id>/{name}/", self.admin_site.admin_view(view), name=f"{page}_{name}")
+            for name, view in views.items()
         ]
+        return [*own, *super().get_urls()]
+
+    def write(self, close: Any) -> bytes:
+        """The close as PDF. The library of documents is large, so it is imported only here."""
+        raise NotImplementedError
 
     def download_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The signed text and its signature. `daily_close --check` verifies this file."""
         close = self._close(request, object_id)
         given = {"body": close.body, "signature": close.signature, "public_key": close.public_key}
-        return _download(close, "json", "application/json", json.dumps(given).encode())
+        return self._download(close, "json", "application/json", json.dumps(given).encode())
 
     def print_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """The close as PDF. It shows how the signed file is verified."""
-        # Only here, because the library of documents is large.
-        from core.drawing import pdf
-        from operations.audit.daily_close import document
-
         close = self._close(request, object_id)
         with transaction.atomic():
             (is_free,) = rows.run(LOCK_PRINT, [request.user.get_username()]).fetchone()
             if not is_free:
                 message = gettext("Your last document is still being made. Wait until it is done.")
                 return admin_refusals.page(request, gettext("Not now"), message, status=429)
-            return _download(close, "pdf", pdf.CONTENT_TYPE, document.write(close))
+            return self._download(close, "pdf", "application/pdf", self.write(close))
 
-    def _close(self, request: HttpRequest, object_id: str) -> DailyClose:
+    def _close(self, request: HttpRequest, object_id: str) -> Any:
         """Raises PermissionDenied and Http404."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        close: DailyClose | None = self.get_object(request, unquote(object_id))
+        close = self.get_object(request, unquote(object_id))
         if close is None:
             raise Http404
         return close
 
+    def _download(self, close: Any, file: str, content_type: str, content: bytes) -> HttpResponse:
+        """The file as a download, with its audit record."""
+        details = {self.period: getattr(close, self.period), "file": file}
+        recording.exported(close._meta.label_lower, details, str(close.pk))
+        headers = {"Content-Disposition": f'attachment; filename="{self.file_name}-{close}.{file}"'}
+        return HttpResponse(content, content_type=content_type, headers=headers)
+
     @admin.display(description=_("signed file"))
     def file(self, close: Any) -> str:
-        return format_html(
-            '<a href="{}">JSON</a> <a href="{}">PDF</a>',
-            reverse("admin:operations_dailyclose_download", args=[close.pk]),
-            reverse("admin:operations_dailyclose_print", args=[close.pk]),
-        )
+        page = f"admin:{self.opts.app_label}_{self.opts.model_name}"
+        urls = [reverse(f"{page}_{name}", args=[close.pk]) for name in ("download", "print")]
+        return format_html('<a href="{}">JSON</a> <a href="{}">PDF</a>', *urls)
 
 
-def _download(close: DailyClose, file: str, content_type: str, content: bytes) -> HttpResponse:
-    """The file as a download, with its audit record."""
-    details = {"day": close.day, "file": file}
-    recording.exported(close._meta.label_lower, details, str(close.pk))
-    headers = {"Content-Disposition": f'attachment; filename="daily-close-{close.day}.{file}"'}
-    return HttpResponse(content, content_type=content_type, headers=headers)
+@admin.register(DailyClose)
+class DailyCloseAdmin(SignedCloseAdmin):
+    file_name, period = "daily-close", "day"
+    list_display = ["day", "number", "hash", "file"]
+    fields = ["day", *SignedCloseAdmin.fields]
+
+    def write(self, close: DailyClose) -> bytes:
+        from operations.audit.daily_close import document
+
+        return document.write(close)
+
+
+@admin.register(MonthClose)
+class MonthCloseAdmin(ActPages, SignedCloseAdmin):
+    """The closed months, and above them what the next one still needs."""
+
+    file_name, period = "month-close", "month"
+    list_display = ["month_text", "number", "hash", "file"]
+    fields = ["month_text", *SignedCloseAdmin.fields]
+    list_acts = MONTH_ACTS
+
+    def write(self, close: MonthClose) -> bytes:
+        from operations.audit.month_close import document
+
+        return document.write(close)
+
+    @admin.display(description=_("month"), ordering="month")
+    def month_text(self, close: MonthClose) -> str:
+        return str(close)
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        shown = {"due": month_page.due(clock.now())} if self.has_view_permission(request) else {}
+        page: HttpResponse = super().changelist_view(request, shown | (extra_context or {}))
+        return page
+
+    def page_context(self, request: HttpRequest, row: MonthClose) -> dict[str, Any]:
+        return {"shown": month_page.shown(json.loads(row.body))}

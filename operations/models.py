@@ -1,4 +1,4 @@
-"""Heartbeats, reports of processes, nightly jobs, the check of the encryption keys, closes of days."""
+"""Heartbeats, reports of processes, nightly jobs, the check of the encryption keys, signed closes."""
 
 from typing import Self
 
@@ -192,11 +192,10 @@ class WaitingErasure(models.Model):
         return str(self.bank_transaction_id)
 
 
-class DailyClose(models.Model):
-    """The signed totals of a day in Bangkok time. Each one contains the hash of the one before."""
+class SignedClose(models.Model):
+    """Signed totals of a day or a month in Bangkok time. Each one contains the hash of the one before."""
 
     number = models.BigIntegerField(primary_key=True)
-    day = models.DateField(unique=True, verbose_name=_("day"))
     body = models.TextField(help_text=_("The JSON that is signed, byte by byte."))
     hash = models.CharField(max_length=64)
     previous_hash = models.CharField(max_length=64, blank=True)
@@ -204,13 +203,34 @@ class DailyClose(models.Model):
     public_key = models.CharField(max_length=44)
 
     class Meta:
-        verbose_name, verbose_name_plural = _("daily close"), _("daily closes")
+        abstract = True
         default_permissions = ("view",)
         constraints = [
-            models.UniqueConstraint(fields=["previous_hash"], name="dailyclose_one_successor"),
-            models.CheckConstraint(condition=models.Q(number__gte=1), name="dailyclose_number_positive"),
+            models.UniqueConstraint(fields=["previous_hash"], name="%(class)s_one_successor"),
+            models.CheckConstraint(condition=models.Q(number__gte=1), name="%(class)s_number_positive"),
         ]
+
+
+class DailyClose(SignedClose):
+    day = models.DateField(unique=True, verbose_name=_("day"))
+
+    class Meta(SignedClose.Meta):
+        verbose_name, verbose_name_plural = _("daily close"), _("daily closes")
         triggers = [append_only("a daily close is never changed")]
 
     def __str__(self) -> str:
         return str(self.day)
+
+
+class MonthClose(SignedClose):
+    """No entry is posted in a closed month any more, and months are closed in order (`operations/sql`)."""
+
+    month = models.DateField(unique=True, verbose_name=_("month"), help_text="The first day.")
+
+    class Meta(SignedClose.Meta):
+        verbose_name, verbose_name_plural = _("month"), _("months")
+        permissions = [("close_month", "Can close months")]
+        triggers = [append_only("the close of a month is never changed")]
+
+    def __str__(self) -> str:
+        return f"{self.month:%Y-%m}"

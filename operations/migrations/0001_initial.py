@@ -14,6 +14,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
+        ('ledger', '0001_initial'),
     ]
 
     operations = [
@@ -79,6 +80,25 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='MonthClose',
+            fields=[
+                ('number', models.BigIntegerField(primary_key=True, serialize=False)),
+                ('body', models.TextField(help_text='The JSON that is signed, byte by byte.')),
+                ('hash', models.CharField(max_length=64)),
+                ('previous_hash', models.CharField(blank=True, max_length=64)),
+                ('signature', models.CharField(help_text='Ed25519, in base64.', max_length=88)),
+                ('public_key', models.CharField(max_length=44)),
+                ('month', models.DateField(help_text='The first day.', unique=True, verbose_name='month')),
+            ],
+            options={
+                'verbose_name': 'month',
+                'verbose_name_plural': 'months',
+                'permissions': [('close_month', 'Can close months')],
+                'abstract': False,
+                'default_permissions': ('view',),
+            },
+        ),
+        migrations.CreateModel(
             name='ProcessReport',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -110,16 +130,17 @@ class Migration(migrations.Migration):
             name='DailyClose',
             fields=[
                 ('number', models.BigIntegerField(primary_key=True, serialize=False)),
-                ('day', models.DateField(unique=True, verbose_name='day')),
                 ('body', models.TextField(help_text='The JSON that is signed, byte by byte.')),
                 ('hash', models.CharField(max_length=64)),
                 ('previous_hash', models.CharField(blank=True, max_length=64)),
                 ('signature', models.CharField(help_text='Ed25519, in base64.', max_length=88)),
                 ('public_key', models.CharField(max_length=44)),
+                ('day', models.DateField(unique=True, verbose_name='day')),
             ],
             options={
                 'verbose_name': 'daily close',
                 'verbose_name_plural': 'daily closes',
+                'abstract': False,
                 'default_permissions': ('view',),
                 'constraints': [models.UniqueConstraint(fields=('previous_hash',), name='dailyclose_one_successor'), models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='dailyclose_number_positive')],
             },
@@ -155,6 +176,18 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='measurement',
             constraint=models.UniqueConstraint(fields=('name', 'labels', 'bucket'), name='measurement_once_per_bucket'),
+        ),
+        migrations.AddConstraint(
+            model_name='monthclose',
+            constraint=models.UniqueConstraint(fields=('previous_hash',), name='monthclose_one_successor'),
+        ),
+        migrations.AddConstraint(
+            model_name='monthclose',
+            constraint=models.CheckConstraint(condition=models.Q(('number__gte', 1)), name='monthclose_number_positive'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='monthclose',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'the close of a month is never changed' USING ERRCODE = 'insufficient_privilege';", hash='b8b1a58fbe153066b297dd77c1c555890c38b4c2', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_d15a5', table='operations_monthclose', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='processreport',

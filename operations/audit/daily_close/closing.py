@@ -7,7 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from django.db import IntegrityError, transaction
@@ -16,9 +16,10 @@ from audit_trail.models import ChainLink
 from core import clock
 from operations.audit import runner
 from operations.audit.daily_close import signing, totals
-from operations.models import DailyClose
+from operations.models import DailyClose, SignedClose
 
 VERSION = 1
+C = TypeVar("C", bound=SignedClose)
 # A commit that is in progress at midnight may still add entries to the day before.
 CLOSABLE_AFTER = timedelta(minutes=10)
 
@@ -49,21 +50,26 @@ def close(day: date, *, now: datetime) -> DailyClose:
         if previous is not None and day != previous.day + timedelta(days=1):
             raise NotClosable(f"The newest close is of {previous.day}, so {day} cannot be next.")
         body = orjson.dumps(_content(day, previous, now)).decode()
-    made = DailyClose(
-        number=previous.number + 1 if previous else 1,
-        day=day,
-        body=body,
-        hash=hash_of(body),
-        previous_hash=previous.hash if previous else "",
-        signature=signing.sign(body),
-        public_key=signing.public_key(),
-    )
+    made = signed(DailyClose, body, previous, day=day)
     try:
         with transaction.atomic():
             made.save(force_insert=True)
     except IntegrityError:
         raise NotClosable(f"{day} was closed by somebody else at the same time.") from None
     return made
+
+
+def signed(model: type[C], body: str, previous: SignedClose | None, **fields: Any) -> C:
+    """A close that follows `previous`, not stored yet. Raises signing.NoSigningKey."""
+    return model(
+        number=previous.number + 1 if previous else 1,
+        body=body,
+        hash=hash_of(body),
+        previous_hash=previous.hash if previous else "",
+        signature=signing.sign(body),
+        public_key=signing.public_key(),
+        **fields,
+    )
 
 
 def hash_of(body: str) -> str:
@@ -110,11 +116,12 @@ def findings() -> Iterator[tuple[str, str]]:
     previous: DailyClose | None = None
     for each in DailyClose.objects.order_by("number").iterator(chunk_size=10):
         name = f"close of {each.day}"
-        yield from ((name, text) for text in _problems(each, previous))
+        yield from ((name, text) for text in (*problems(each, previous), *_differences(each, previous)))
         previous = each
 
 
-def _problems(close: DailyClose, previous: DailyClose | None) -> Iterator[str]:
+def problems(close: SignedClose, previous: SignedClose | None) -> Iterator[str]:
+    """What is wrong with a signature, or with the chain of the closes."""
     if close.hash != hash_of(close.body) or not signing.is_valid(
         close.body, close.signature, close.public_key
     ):
@@ -131,6 +138,10 @@ def _problems(close: DailyClose, previous: DailyClose | None) -> Iterator[str]:
     noted = body["audit_trail"]
     if noted and not ChainLink.objects.filter(number=noted["number"], hash=noted["hash"]).exists():
         yield f"the audit trail does not contain its link {noted['number']}"
+
+
+def _differences(close: DailyClose, previous: DailyClose | None) -> Iterator[str]:
+    body = orjson.loads(close.body)
     opening = closing_balances(previous) if previous else totals.opening_balances(totals.bounds(close.day)[0])
     if [each.as_json() for each in totals.of_day(close.day, opening)] != body["accounts"]:
         yield "the ledger has other totals"

@@ -1,5 +1,6 @@
 """A close to print: the totals of its signed text, and what proves that text."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from core import clock, money
 from core.drawing.pdf import MAX_ROWS, Column, Document
 from operations.audit.daily_close import signing
 from operations.audit.daily_close.totals import AMOUNTS, bounds
-from operations.models import DailyClose
+from operations.models import DailyClose, SignedClose
 
 TIME_FORM = "%Y-%m-%d %H:%M:%S"
 QR_SIDE = 45.0
@@ -43,7 +44,12 @@ def write(close: DailyClose) -> bytes:
             document.add_rows(_columns(name), [_sum(found)], has_sum=True)
             count = {"count": f"{len(found):,}"}
             document.add_line(_("%(count)s rows are too many to print. The signed file has them.") % count)
-    _add_proof(document, close, body)
+    add_proof(
+        document,
+        close,
+        f"daily-close {close.day}",
+        [(_("Hash of the ledger entries"), body["ledger"]["hash"])],
+    )
     return bytes(document.output())
 
 
@@ -73,7 +79,11 @@ def _amounts(found: Sums) -> list[str]:
     return [f"{money.decimal(sum(each[amount] for each in found)):,}" for amount in AMOUNTS]
 
 
-def _add_proof(document: Document, close: DailyClose, body: dict[str, Any]) -> None:
+def add_proof(
+    document: Document, close: SignedClose, name: str, also: Sequence[tuple[str, str]] = ()
+) -> None:
+    """What verifies the signed text. name: of the close, in the QR code."""
+    body = orjson.loads(close.body)
     document.heading(_("Proof"), room=QR_SIDE + 40)
     trail, previous = body["audit_trail"], body["previous"]
     fingerprint = signing.fingerprint(close.public_key)
@@ -82,7 +92,7 @@ def _add_proof(document: Document, close: DailyClose, body: dict[str, Any]) -> N
             (_("SHA-256 of the signed text"), close.hash),
             (_("Signature (Ed25519)"), close.signature),
             (_("Fingerprint of the key"), fingerprint),
-            (_("Hash of the ledger entries"), body["ledger"]["hash"]),
+            *also,
             (_("Newest link of the audit trail"), f"{trail['number']} {trail['hash']}" if trail else "-"),
             (_("Close before"), f"{previous['number']} {previous['hash']}" if previous else "-"),
             (_("Closed at (UTC)"), body["closed_at"]),
@@ -96,5 +106,5 @@ def _add_proof(document: Document, close: DailyClose, body: dict[str, Any]) -> N
         ),
         small=True,
     )
-    proof = f"daily-close {close.day} {close.number} {close.hash} {close.signature} {fingerprint}"
+    proof = f"{name} {close.number} {close.hash} {close.signature} {fingerprint}"
     document.qr_code(proof, side=QR_SIDE)

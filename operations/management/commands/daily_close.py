@@ -49,12 +49,13 @@ def _check(path: str, key: str | None) -> str:
     try:
         given = json.loads(Path(path).read_text())
         body, signature = given["body"], given["signature"]
-        day = json.loads(body)["day"]
+        content = json.loads(body)
+        period = content.get("day") or content["month"]
     except (OSError, ValueError, KeyError, TypeError):
-        raise CommandError(f"{path} is not a file of a daily close.") from None
+        raise CommandError(f"{path} is not a file of a close.") from None
     if not signing.is_valid(body, signature, key):
         raise CommandError(f"{path} was changed, or is signed with another key.")
     return (
-        f"{day}: the signature is right. The hash is {closing.hash_of(body)}. "
+        f"{period}: the signature is right. The hash is {closing.hash_of(body)}. "
         f"The fingerprint of the key is {signing.fingerprint(key)}."
     )

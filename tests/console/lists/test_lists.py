@@ -29,7 +29,7 @@ SMALL = frozenset({
     "payments_feeterms",
     "merchants_merchant", "merchants_bankconnection", "merchants_apikey", "webhooks_endpoint",
     "webhooks_endpointaction", "webhooks_endpointhealth", "operations_heartbeat",
-    "operations_dailyclose", "operations_jobrun",
+    "operations_dailyclose", "operations_jobrun", "operations_monthclose",
     "reconciliation_statement",
     "reconciliation_reconciliationexception",
     "settlements_acquirertransfer", "settlements_openquestion", "settlements_settlement",

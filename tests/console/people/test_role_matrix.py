@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 from uuid import uuid4
 
@@ -26,7 +27,8 @@ from core import clock, ids
 from core.http.scopes import Scope
 from merchants.bank_acts import BANK_ACTS
 from merchants.models import Merchant
-from operations.models import DailyClose
+from operations.audit.month_close.categories import Category
+from operations.models import DailyClose, MonthClose
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.models import BankTransaction, SlipCheck
 from refunds.models import Refund
@@ -51,6 +53,7 @@ EXCEPTIONS = "reconciliation.reconciliationexception"
 BULK_PERMISSIONS = {(EXCEPTIONS, each.slug): each.permission for each in EXCEPTION_ACTS if each.is_bulk}
 # Acts that change no row if they are repeated, or if there is nothing to do.
 MAY_CHANGE_NOTHING = {
+    "close-month",
     "never-arrived",
     "arrived",
     "resume",
@@ -72,6 +75,17 @@ EMPTY_CLOSE = json.dumps(
     {"currency": "THB", "closed_at": "", "ledger": {"entries": 0, "hash": ""}, "audit_trail": None}
     | {"previous": None, "merchants": [], "banks": [], "accounts": []}
 )
+EMPTY_MONTH = json.dumps(
+    {
+        "currency": "THB",
+        "closed_at": "",
+        "ends_at": "2026-01-01T00:00:00Z",
+        "audit_trail": None,
+        "previous": None,
+    }
+    | {"parties": [], "on_the_way": [], "corrections": []}
+    | {"total": {"party": "all", "opening": 0, "closing": 0} | dict.fromkeys(Category.values, 0)}
+)
 # Pages besides those that Django gives each model, and the permission of each.
 PAGE_PERMISSIONS = {
     "reconciliation_slipcheck_check": "reconciliation.check_slip",
@@ -85,6 +99,8 @@ PAGE_PERMISSIONS = {
     "on_the_way": "settlements.view_acquirertransfer",
     "operations_dailyclose_download": "operations.view_dailyclose",
     "operations_dailyclose_print": "operations.view_dailyclose",
+    "operations_monthclose_download": "operations.view_monthclose",
+    "operations_monthclose_print": "operations.view_monthclose",
     "auth_user_password_change": "auth.change_user",
     "auth_user_add": "auth.add_user",
     "auth_user_invite": "auth.add_user",
@@ -185,6 +201,8 @@ class World:
         self.slip = SlipCheck.objects.create(sending_bank="014", transaction_id="A1", checked_at=now)
         self.clerk = User.objects.create_user("somsri", is_staff=True)
         self.group = Group.objects.create(name="Cashiers")
+        month = date(2025, 12, 1)
+        self.month = MonthClose.objects.create(number=1, month=month, body=EMPTY_MONTH, hash="0" * 64)
         self.close = DailyClose.objects.create(number=1, day=now.date(), body=EMPTY_CLOSE, hash="0" * 64)
 
     def path(self, page: str) -> str:
@@ -193,6 +211,7 @@ class World:
             "group": self.group,
             "slipcheck": self.slip,
             "dailyclose": self.close,
+            "monthclose": self.month,
         }
         if page == "reconciliation_statement_begin":
             return reverse(f"admin:{page}", args=["stm_unknown"])
@@ -427,6 +446,7 @@ def test_finance_and_admin_share_nothing_but_reading_and_support() -> None:
         "audit_trail.export_lists",
         "audit_trail.view_auditrecord",
         "operations.view_dailyclose",
+        "operations.view_monthclose",
     }
     assert "audit_trail.view_personal_data" not in roles.permissions_of(Role.VIEWER)
     assert all(".view_" in permission for permission in roles.permissions_of(Role.VIEWER))

@@ -24,7 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 # Rows are only added. If a table leaves this list, its history can be changed.
 ADDED_ONLY = {
     "audit_trail_auditrecord", "audit_trail_chainlink", "ledger_balancetransaction", "ledger_entry",
-    "ledger_journal", "operations_dailyclose", "payments_chargeanswer", "payments_feeterms",
+    "ledger_journal", "operations_dailyclose", "operations_monthclose", "payments_chargeanswer",
+    "payments_feeterms",
     "reconciliation_notificationid", "reconciliation_resolution", "reconciliation_slipcheck",
     "refunds_claimtry", "settlements_settleditem",
     "transfers_transfercontradiction", "transfers_transferevent", "webhooks_endpointaction",

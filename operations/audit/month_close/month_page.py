@@ -1,0 +1,56 @@
+"""What pages and prints show of a month."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import OperationalError, connection
+from django.utils.translation import gettext as _
+from psycopg.errors import QueryCanceled
+
+from core.database.sessions import limit_statements
+from operations.audit.daily_close.closing import NotClosable
+from operations.audit.month_close import closing
+from operations.audit.month_close.categories import Category
+
+# A month of a million entries takes longer: the command reads it.
+STATEMENT_SECONDS = 5
+
+
+def due(now: datetime) -> dict[str, Any]:
+    """The month that is closed next, and why it cannot be closed yet."""
+    month = closing.due(now)
+    found: dict[str, Any] = {"month": f"{month:%Y-%m}", "refusal": ""}
+    try:
+        closing.check(month, now)
+        with limit_statements(connection, STATEMENT_SECONDS):
+            books = closing.read(month, now)
+    except NotClosable as refusal:
+        return found | {"refusal": str(refusal)}
+    except OperationalError as error:
+        if not isinstance(error.__cause__, QueryCanceled):
+            raise
+        return found | {
+            "refusal": _("The month is too large for this page. The command close_month shows it.")
+        }
+    return found | {"books": books, "shown": shown(books.as_json()), "refusal": books.open and books.refusal}
+
+
+def shown(body: dict[str, Any]) -> dict[str, Any]:
+    """The tables and corrections of a month, closed or not."""
+    return {"tables": tables(body), "corrections": body["corrections"]}
+
+
+def tables(body: dict[str, Any]) -> list[tuple[str, list[tuple[str, int]]]]:
+    """The lines of each bank and acquirer: opening balance, each category with money, closing balance."""
+    names = {"": _("Money without an owner"), "all": _("All together")}
+    return [
+        (
+            names.get(party["party"], party["party"]),
+            [
+                (_("Opening balance"), party["opening"]),
+                *((str(each.label), party[each]) for each in Category if party[each]),
+                (_("Closing balance"), party["closing"]),
+            ],
+        )
+        for party in (*body["parties"], body["total"])
+    ]
