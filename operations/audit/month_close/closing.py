@@ -114,7 +114,10 @@ def read(month: date, now: datetime, *, is_sandbox: bool = False) -> Books:
     def of_these(found: Iterator[Item]) -> list[Item]:
         return [each for each in found if (each.party == SANDBOX) == is_sandbox]
 
-    asked = of_these(questions.open_questions(parties, banks, month, after, end, now))
+    asked = [
+        *questions.unexplained(parties, now, is_sandbox=is_sandbox),
+        *of_these(questions.open_questions(banks, month, after, end, now)),
+    ]
     closed = {
         f"{each:%Y-%m}" for each in MonthClose.objects.filter(month__lt=month).values_list("month", flat=True)
     }

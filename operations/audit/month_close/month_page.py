@@ -17,27 +17,28 @@ STATEMENT_SECONDS = 5
 
 
 def due(now: datetime) -> dict[str, Any]:
-    """The month that is closed next, and why it cannot be closed yet."""
-    month = closing.due(now)
-    found: dict[str, Any] = {"month": f"{month:%Y-%m}", "refusal": ""}
+    """The month that is closed next as it is now, and why it cannot be closed yet."""
+    month, refusal = closing.due(now), ""
     try:
-        closing.check(month, now)
         with limit_statements(connection, STATEMENT_SECONDS):
             books = closing.read(month, now)
-    except NotClosable as refusal:
-        return found | {"refusal": str(refusal)}
+            closing.check(month, now)
+    except NotClosable as reason:
+        refusal = str(reason)
     except OperationalError as error:
         if not isinstance(error.__cause__, QueryCanceled):
             raise
-        return found | {
-            "refusal": _("The month is too large for this page. The command close_month shows it.")
-        }
-    return found | {"books": books, "shown": shown(books.as_json()), "refusal": books.open and books.refusal}
+        text = _("The month is too large for this page. The command close_month shows it.")
+        return {"month": f"{month:%Y-%m}", "refusal": text}
+    refusal = refusal or (books.refusal if books.open else "")
+    return {"month": f"{month:%Y-%m}", "refusal": refusal, "books": books, "shown": shown(books.as_json())}
 
 
 def shown(body: dict[str, Any]) -> dict[str, Any]:
-    """The tables and corrections of a month, closed or not."""
-    return {"tables": tables(body), "corrections": body["corrections"]}
+    """The tables of a month, closed or not."""
+    names = dict(Category.choices)
+    lines = [each | {"category": names.get(each["category"], _("Open"))} for each in body["statement_lines"]]
+    return {"tables": tables(body), "lines": lines, "corrections": body["corrections"]}
 
 
 def tables(body: dict[str, Any]) -> list[tuple[str, list[tuple[str, int]]]]:

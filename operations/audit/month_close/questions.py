@@ -15,7 +15,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from core import clock
 from core.database import rows
-from ledger import accounts
+from ledger import accounts, queries
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from ledger.models import Entry
@@ -28,6 +28,8 @@ from reconciliation.models import (
     ExceptionReason,
     ReconciliationException,
     ResolutionState,
+    Return,
+    ReturnStatus,
     StatementLine,
 )
 from reconciliation.models.bank_transactions import CREDITED
@@ -69,14 +71,16 @@ CORRECTING = (
 CORRECTIONS = f"""
 WITH {ACCOUNTS},
 posted AS (
-    SELECT DISTINCT journal.id, journal.type, coalesce(payment_id, subject_id) AS subject_id, journal.amount
+    SELECT DISTINCT entry.id, entry.type, coalesce(payment_id, subject_id) AS subject_id, entry.amount
     FROM account CROSS JOIN LATERAL (
-        SELECT journal_id FROM ledger_entry
-        WHERE account_id = account.id AND created_at >= %(start)s AND created_at < %(end)s
+        SELECT journal.* FROM ledger_entry CROSS JOIN LATERAL (
+            SELECT id, type, subject_id, amount FROM ledger_journal
+            WHERE id = journal_id AND type = ANY(%(posted)s) OFFSET 0
+        ) AS journal
+        WHERE account_id = account.id AND created_at >= %(start)s AND created_at < %(end)s OFFSET 0
     ) AS entry
-    JOIN ledger_journal AS journal ON journal.id = entry.journal_id AND journal.type = ANY(%(posted)s)
     LEFT JOIN reconciliation_banktransaction AS reversal
-        ON reversal.id = subject_id AND journal.type = 'reversal'
+        ON reversal.id = subject_id AND entry.type = 'reversal'
 )
 SELECT to_char(since AT TIME ZONE 'Asia/Bangkok', 'YYYY-MM'), posted.type, posted.subject_id, posted.amount
 FROM posted LEFT JOIN settlements_openquestion AS question ON question.id = posted.subject_id
@@ -92,6 +96,7 @@ LABELS: dict[str, str] = {
     **{f"exception_{each}": str(each.label) for each in ExceptionReason},
     **{f"settlement_{each}": str(each.label) for each in QuestionKind},
     "unexplained": gettext_noop("No category has these entries"),
+    "unnamed": gettext_noop("No exception has this money without an owner"),
     "not_matched": gettext_noop("Not matched yet"),
     "unconfirmed": gettext_noop("Only an uploaded statement reports it"),
     "in_no_statement": gettext_noop("Not in the statement of its day"),
@@ -129,13 +134,25 @@ class Item:
         return {name: getattr(self, name) for name in names} | {"since": clock.iso(self.since)}
 
 
-def open_questions(
-    parties: Sequence[Party], banks: Sequence[str], first: date, after: date, end: datetime, now: datetime
-) -> Iterator[Item]:
-    """What somebody must answer before the month can be closed. `after` is the first day after it."""
+def unexplained(parties: Sequence[Party], now: datetime, *, is_sandbox: bool) -> Iterator[Item]:
+    """Entries of no category, and money without an owner that no exception or return has."""
     for each in parties:
         if each.unexplained:
-            yield Item("unexplained", each.name, each.name, each.unexplained, end, Entry)
+            yield Item("unexplained", each.name, "", each.unexplained, now, Entry)
+    code = accounts.SANDBOX_SUSPENSE if is_sandbox else accounts.SUSPENSE
+    reasons = [*HELD_RESULTS, ExceptionReason.EXCESS, ExceptionReason.RETURNED]
+    waiting = ReconciliationException.objects.filter(reason__in=reasons, is_sandbox=is_sandbox)
+    is_of_these = Q(route=accounts.bank(accounts.SANDBOX))
+    returns = Return.objects.filter(is_of_these if is_sandbox else ~is_of_these, status=ReturnStatus.PENDING)
+    named = sum(found.aggregate(sum=Sum("amount", default=0))["sum"] for found in (waiting, returns))
+    if missing := queries.read_balances([code], None).get(code, 0) - named:
+        yield Item("unnamed", "", "", missing, now, Entry)
+
+
+def open_questions(
+    banks: Sequence[str], first: date, after: date, end: datetime, now: datetime
+) -> Iterator[Item]:
+    """What somebody must answer before the month can be closed. `after` is the first day after it."""
     of_lines = StatementLine.objects.filter(
         bank__in=banks,
         bank_date__gte=first,

@@ -69,7 +69,7 @@ class Command(BaseCommand):
 
 def _line(item: Item) -> str:
     amount = "unknown amount" if item.amount is None else money.display(item.amount)
-    subject = item.subject or f"{item.count} payments"
+    subject = item.subject or item.count
     return f"{item.label}: {subject} ({item.party or 'no owner'}), {amount}, since {clock.iso(item.since)}"
 
 

@@ -83,7 +83,7 @@ EMPTY_MONTH = json.dumps(
         "audit_trail": None,
         "previous": None,
     }
-    | {"parties": [], "on_the_way": [], "corrections": []}
+    | {"parties": [], "statement_lines": [], "on_the_way": [], "corrections": []}
     | {"total": {"party": "all", "opening": 0, "closing": 0} | dict.fromkeys(Category.values, 0)}
 )
 # Pages besides those that Django gives each model, and the permission of each.
