@@ -13,7 +13,6 @@ from operations.audit.daily_close.closing import NotClosable
 from operations.audit.daily_close.signing import NoSigningKey
 from operations.audit.month_close import closing, month_page
 from operations.audit.month_close.closing import Books
-from operations.audit.month_close.questions import Item
 
 
 class Command(BaseCommand):
@@ -56,21 +55,18 @@ class Command(BaseCommand):
             for label, amount in lines:
                 self.stdout.write(f"  {label:<40}{money.display(amount):>24}")
         for each in body["statement_lines"]:
-            amount = money.display(each["amount"])
-            self.stdout.write(f"Lines of {each['bank']}: {each['category']} {each['count']}, {amount}")
+            self._line("Statement lines", each["category"], each["count"], each["bank"], each["amount"])
         for title, found in (("Open", books.open), ("On the way", books.on_the_way)):
             for item in found:
-                self.stdout.write(f"{title}: {_line(item)}")
+                party = f"{item.party or 'no owner'} since {clock.iso(item.since)}"
+                self._line(title, item.label, item.subject or item.count, party, item.amount)
         for each in body["corrections"]:
-            amount = money.display(each["amount"])
-            self.stdout.write(f"Correction of {each['month']}: {each['type']} {each['subject']}, {amount}")
+            self._line(f"Correction of {each['month']}", each["type"], each["subject"], "", each["amount"])
         self.stdout.write(f"Remainder: {money.display(books.remainder)}")
 
-
-def _line(item: Item) -> str:
-    amount = "unknown amount" if item.amount is None else money.display(item.amount)
-    subject = item.subject or item.count
-    return f"{item.label}: {subject} ({item.party or 'no owner'}), {amount}, since {clock.iso(item.since)}"
+    def _line(self, title: str, what: str, subject: str | int, where: str, amount: int | None) -> None:
+        satang = "unknown amount" if amount is None else money.display(amount)
+        self.stdout.write(f"{title}: {what}: {subject}, {where}, {satang}".replace(", ,", ","))
 
 
 def _read_month(text: str) -> date:

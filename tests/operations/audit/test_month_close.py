@@ -254,7 +254,7 @@ def test_later_change_is_a_correction_in_the_next_month(sold: Any, live: Shop, n
         {"month": "2026-11", "type": "fee", "subject": payment, "amount": 100},
         {"month": "2026-11", "type": "difference_booked", "subject": question.pk, "amount": 7},
     ]
-    assert f"Correction of 2026-11: fee {payment}, 1.00 THB" in run("2026-12")
+    assert f"Correction of 2026-11: fee: {payment}, 1.00 THB" in run("2026-12")
     assert body_of(closing.close(DECEMBER, now=clock.now()))["corrections"] == expected
 
 
