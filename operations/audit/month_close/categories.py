@@ -44,6 +44,7 @@ OF_JOURNALS: dict[str, Category] = {
     JournalType.WITHDRAWAL_PAID: Category.WITHDRAWAL,
     JournalType.WITHDRAWAL_RETURNED: Category.WITHDRAWAL,
     JournalType.TRANSFER_RECEIVED: Category.TRANSFER,
+    JournalType.TRANSFER_SEEN: Category.TRANSFER,
     JournalType.DIFFERENCE_BOOKED: Category.LOSS,
     JournalType.WRITTEN_OFF: Category.LOSS,
     JournalType.RECOVERED: Category.LOSS,
@@ -62,6 +63,7 @@ OF_LINES: dict[str, Category] = {
     ResolutionState.SENT_BACK: Category.EXCESS,
     ResolutionState.TAKEN_BACK: Category.EXCESS,
     ResolutionState.MERGED: Category.EXCESS,
+    ResolutionState.ACQUIRER: Category.TRANSFER,
     ResolutionState.DISMISSED: Category.REVERSAL,
     ResolutionState.WRITTEN_OFF: Category.LOSS,
 }

@@ -27,6 +27,7 @@ from operations.audit.daily_close import signing
 from operations.audit.daily_close.closing import NotClosable
 from operations.audit.month_close import categories, closing
 from operations.models import MonthClose
+from reconciliation.models import HELD_RESULTS, MatchResult, ResolutionState
 from settlements.models import OpenQuestion
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
@@ -405,3 +406,8 @@ def test_process_without_a_key_says_what_to_run(sold: Any, settings: Settings) -
     assert "close_month 2026-11 --sign" in refused.content.decode()
     with pytest.raises(CommandError, match="CLOSE_SIGNING_KEY"):
         run("2026-11", "--sign")
+
+
+def test_every_state_of_a_bank_transaction_has_a_category_or_is_open() -> None:
+    known = {*MatchResult.values, *ResolutionState.values} - set(categories.OF_LINES)
+    assert known == {MatchResult.PENDING, MatchResult.DECLINED, *HELD_RESULTS}
