@@ -49,10 +49,14 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """Satang that a bank or acquirer keeps of a payment, or charges for it."""
+    """Satang that a bank or acquirer keeps of a payment, or charges for it.
+
+    owner: its name, if the money comes from another account, such as that of held money.
+    """
 
     amount: int
     vat: int = 0
+    owner: str = ""
 
     @property
     def total(self) -> int:
@@ -60,7 +64,7 @@ class Fee:
 
     def lines(self, source: str) -> dict[str, int]:
         """The lines of a journal, for the account `source` of the bank or acquirer."""
-        owner = source.partition(":")[2]
+        owner = self.owner or source.partition(":")[2]
         return {accounts.fees(owner): self.amount, accounts.fee_vat(owner): self.vat}
 
 

@@ -4,6 +4,7 @@ The caller holds the locks of the payments and the bank transactions.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from ledger import accounts
@@ -71,7 +72,7 @@ def _paid_payments(paid: Sequence[tuple[BankTransaction, Payment, int]]) -> list
             reported.payer,
             received,
             AccountType.AVAILABLE if reported.is_confirmed else AccountType.UNCONFIRMED,
-            fee if reported.is_confirmed else None,
+            replace(fee, owner=reported.bank) if reported.is_confirmed else None,
         )
         for (reported, payment, received), fee in zip(paid, fees, strict=True)
     ]

@@ -10,9 +10,10 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from banks import ChargeResult
-from core import clock
+from core import clock, ids
 from core.clock import BANGKOK
 from ledger import services as ledger
+from ledger.journal_types import JournalType
 from ledger.models import Entry
 from ledger.services import Fee
 from merchants import services as merchants
@@ -20,7 +21,7 @@ from payments import cards, fee_terms, settling
 from payments.fee_terms import FeeTerms
 from payments.models import CardCharge, Payment
 from tests.audit import differences
-from tests.conftest import SandboxBankClient, Shop
+from tests.conftest import SandboxBankClient, Shop, open_shop
 from webhooks.models import Event
 
 pytestmark = pytest.mark.django_db
@@ -306,3 +307,15 @@ def test_fee_is_not_given_back_by_a_refund(shop: Shop, bank: SandboxBankClient, 
         assert refund(shop, codes[0]["payment_id"]).status_code == 200
         assert ledger.balance(shop.merchant.id).available == 150_000 - 2 * 1_605
         assert not differences()
+
+
+def test_fee_of_held_money_belongs_to_the_bank_that_has_it(db: None) -> None:
+    """Suspense of live money has no bank in its name."""
+    merchant, now = open_shop("Roti House", "live").merchant, clock.now()
+    payment_id = ids.new("pay_", now)
+    paid = ledger.Credit(merchant.id, payment_id, 10_000, fee=Fee(100, 7, "scb"))
+    ledger.hold({ids.new("btx_", now): 10_000}, source="bank:scb", now=now)
+    ledger.credit([paid], type=JournalType.PAYMENT, source="suspense", now=now)
+    assert entries_of(payment_id, "payment") == {
+        "suspense": -10_000, "available": 9_893, "fees:scb": 100, "fee_vat:scb": 7
+    }  # fmt: skip

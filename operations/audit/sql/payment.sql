@@ -77,14 +77,14 @@ FROM (
                 WHEN bank_transaction.id IS NOT NULL
                 THEN CASE bank_transaction.bank WHEN 'sandbox' THEN 'suspense:sandbox' ELSE 'suspense' END END,
             'acquirer:' || charge.acquirer
-        ) AS source
+        ) AS source, coalesce(bank_transaction.bank, charge.acquirer) AS owner
     FROM payments_payment AS payment
     LEFT JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.payment_id = payment.id AND {CREDITED}
     LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
     WHERE payment.status IN ('succeeded', 'refunded')
 ) AS paid, LATERAL (
     VALUES ('merchant:' || paid.merchant_id, paid.received - fee - fee_vat), (paid.source, -paid.received),
-        ('fees:' || split_part(paid.source, ':', 2), fee), ('fee_vat:' || split_part(paid.source, ':', 2), fee_vat)
+        ('fees:' || owner, fee), ('fee_vat:' || owner, fee_vat)
 ) AS line (account_id, satang) WHERE satang <> 0
 -- found
 -- Here all money of the merchant is one sum. Other rules check what it can spend.
