@@ -88,7 +88,7 @@ FROM account CROSS JOIN LATERAL (
     OFFSET 0
 ) AS entry
 LEFT JOIN ledger_entry AS price ON entry.type = 'transfer_received' AND account.type = 'acquirer'
-    AND price.journal_id = entry.journal_id AND price.account_id = 'write_offs'
+    AND price.journal_id = entry.journal_id AND price.account_id IN ('write_offs', 'write_offs:sandbox')
     AND price.created_at >= %(start)s AND price.created_at < %(end)s
 GROUP BY party, account.type, entry.type
 UNION ALL

@@ -243,9 +243,13 @@ def test_later_change_is_a_correction_in_the_next_month(sold: Any, live: Shop, n
     closing.close(NOVEMBER, now=clock.now())
     with transaction.atomic():
         ledger.charge_fee(
-            merchant_id=live.merchant.id, subject_id=payment, fee=Fee(100), source="bank:scb", unsettled=0,
+            merchant_id=live.merchant.id,
+            subject_id=payment,
+            fee=Fee(100),
+            source="bank:scb",
+            is_unsettled=False,
             now=clock.now(),
-        )  # fmt: skip
+        )
         ledger.book_difference(
             subject_id=question.pk, account="acquirer:omise", difference=-7, now=clock.now()
         )
