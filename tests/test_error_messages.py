@@ -393,6 +393,7 @@ CASES = [
             ("event_not_found", "events", "evt_", "event"),
             ("transaction_not_found", "transactions", "txn_", "transaction"),
             ("withdrawal_not_found", "withdrawals", "wd_", "withdrawal"),
+            ("settlement_not_found", "settlements", "stl_", "settlement"),
         )
     ),
     Case(

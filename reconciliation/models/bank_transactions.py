@@ -66,8 +66,9 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
         return self.filter(match_result=MatchResult.PENDING)
 
     def unconfirmed(self) -> "BankTransactionQuerySet":
-        """Money that only an uploaded statement reports."""
-        return self.filter(is_confirmed=False).exclude(resolution_state=ResolutionState.MERGED)
+        """Money that only an uploaded statement reports, and that is not counted elsewhere."""
+        elsewhere = [ResolutionState.MERGED, ResolutionState.ACQUIRER]
+        return self.filter(is_confirmed=False).exclude(resolution_state__in=elsewhere)
 
     def credited(self) -> "BankTransactionQuerySet":
         """Return bank transactions that made a payment succeed."""

@@ -48,7 +48,7 @@ CHANGEABLE = {
     "refunds_refundreversal": set(),
     "settlements_acquirertransfer": {"bank_transaction_id"},  # once, and the audit compares it
     # Who closed a question is in the audit trail. The audit compares what is booked with the ledger.
-    "settlements_openquestion": {"is_booked", "closed_at", "note"},
+    "settlements_openquestion": {"closed_at"},
     "settlements_settleditem": set(),
     # Once, as that of its transfer. What differs has a question.
     "settlements_settlement": {"arrived_at", "differs"},

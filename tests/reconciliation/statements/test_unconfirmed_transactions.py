@@ -161,7 +161,11 @@ def test_unconfirmed_money_in_suspense_cannot_be_sent_back(shop: Shop) -> None:
         decide("send_back", bank_transaction, destination=to)
     with pytest.raises(ActRefused, match="second person"):
         decide("record_manual_return", bank_transaction, bank_reference="1")
-    assert resolutions.allowed_types(bank_transaction) == {ResolutionType.ATTACHED, ResolutionType.CONFIRMED}
+    assert resolutions.allowed_types(bank_transaction) == {
+        ResolutionType.ATTACHED,
+        ResolutionType.ACQUIRER,
+        ResolutionType.CONFIRMED,
+    }
     confirm(bank_transaction)
     bank_transaction.refresh_from_db()
     assert ResolutionType.SENT_BACK in resolutions.allowed_types(bank_transaction)
