@@ -35,7 +35,7 @@ SHOWN = (
 # No payment here is by card or paid, has exceptions, or is of a live merchant.
 NEVER_HERE: dict[str, Any] = {
     "card": None, "exceptions": [], "exceptions_has_more": False, "payer": None, "livemode": False,
-    "unmatched_money": None,
+    "unmatched_money": None, "fee": None, "fee_vat": None, "net": None, "settlement_id": None,
 }  # fmt: skip
 LIMITS = [int(os.environ.get("RATE_LIMIT", "100")), int(os.environ.get("RATE_LIMIT_BURST", "200")), 1]
 
