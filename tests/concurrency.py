@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from threading import Barrier, BrokenBarrierError
 from typing import TypeVar
 
@@ -36,9 +37,12 @@ def run_concurrently(*actions: Callable[[], T]) -> list[T]:
 
 
 def _start(run: Callable[[S], T], given: Sequence[S]) -> list[Future[T]]:
-    """Call `run` with each of `given`, in a thread for each."""
+    """Call `run` with each of `given`, in a thread for each, as the actor of the caller."""
     executors.extend(ThreadPoolExecutor(1) for _ in given[len(executors) :])
-    return [executor.submit(run, each) for executor, each in zip(executors, given, strict=False)]
+    return [
+        executor.submit(copy_context().run, run, each)
+        for executor, each in zip(executors, given, strict=False)
+    ]
 
 
 def _connect() -> None:

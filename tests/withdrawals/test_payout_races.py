@@ -15,7 +15,6 @@ from tests import killed_worker
 from tests.approvals.builders import add_payout_account
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, open_shop
-from tests.context import acting_as
 from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
 from tests.stack import wait_until
 from tests.tables import LOCKS
@@ -131,8 +130,7 @@ def test_night_that_is_written_by_hand_is_paid_once(shop: Shop, bank: SandboxBan
 
     def pay(*, has_row: bool) -> bool:
         try:
-            # A thread keeps the actor of its last race.
-            with acting_as("staff:malee"), transaction.atomic():
+            with transaction.atomic():
                 services.create(merchant=shop.merchant, amount=1_000, now=NIGHT, **fields)
                 if has_row:
                     PayoutNight.objects.create(

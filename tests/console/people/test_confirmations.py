@@ -72,7 +72,8 @@ CONFIRMED_PERMISSIONS = {
     "reconciliation.credit_exception", "reconciliation.return_excess_exception",
     "reconciliation.returned_exception",
     "reconciliation.confirm_banktransaction",
-    "transfers.complete_transfer", "transfers.resume_transfers", "settlements.close_question",
+    "transfers.complete_transfer", "transfers.resume_transfers",
+    "operations.close_month", "settlements.close_question",
 }  # fmt: skip
 
 
