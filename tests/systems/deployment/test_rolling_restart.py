@@ -39,7 +39,7 @@ class Web:
             self.process = subprocess.Popen(
                 ["bash", "-c", script, str(self.installed.program)],
                 cwd=self.installed.home,
-                env=self.installed.settings | {"LISTEN_FDS": "1", "LISTENER": str(number)},
+                env=self.installed.settings | {"LISTEN_FDS": "1", "LISTENER": str(number), "RATE_LIMIT": "0"},
                 pass_fds=[number],
                 stdout=log,
                 stderr=subprocess.STDOUT,
