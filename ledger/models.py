@@ -21,7 +21,7 @@ CODE_LENGTH = 48  # the longest type, a colon and an id
 class AccountType(models.TextChoices):
     AVAILABLE = "available"  # can be refunded or withdrawn
     RESERVED = "reserved"  # for refunds and withdrawals in progress
-    DEBT = "debt"  # a bank took back more than the balance; zero or less
+    DEBT = "debt"  # money or fees taken beyond the balance; zero or less
     UNCONFIRMED = "unconfirmed"  # only an uploaded statement reports it; it cannot leave
     UNSETTLED = "unsettled"  # the acquirer has not paid it; only a refund of its payment can use it
     BANK = "bank"
