@@ -204,7 +204,7 @@ class QuestionKind(models.TextChoices):
 
     FEE_DIFFERS = "fee_differs", "The acquirer kept another fee than it had said"
     AMOUNT_DIFFERS = "amount_differs", "The transfer is not the sum of what it pays out"
-    PAID_TWICE = "paid_twice", "The charge was paid before"
+    PAID_TWICE = "paid_twice", "The charge or refund was listed before"
     UNKNOWN_ITEM = "unknown_item", "No payment or refund of ours has this item"
     ADJUSTMENT = "adjustment", "The acquirer changed what we receive"
     MISSING = "missing", "The acquirer has not paid the charge, but later ones"

@@ -21,7 +21,7 @@ class Migration(migrations.Migration):
             name='OpenQuestion',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('fee_differs', 'The acquirer kept another fee than it had said'), ('amount_differs', 'The transfer is not the sum of what it pays out'), ('paid_twice', 'The charge was paid before'), ('unknown_item', 'No payment or refund of ours has this item'), ('adjustment', 'The acquirer changed what we receive'), ('missing', 'The acquirer has not paid the charge, but later ones'), ('late', 'The transfer has not arrived in time'), ('changed', 'The acquirer reports the transfer with another result or other amounts than before')], max_length=14)),
+                ('kind', models.CharField(choices=[('fee_differs', 'The acquirer kept another fee than it had said'), ('amount_differs', 'The transfer is not the sum of what it pays out'), ('paid_twice', 'The charge or refund was listed before'), ('unknown_item', 'No payment or refund of ours has this item'), ('adjustment', 'The acquirer changed what we receive'), ('missing', 'The acquirer has not paid the charge, but later ones'), ('late', 'The transfer has not arrived in time'), ('changed', 'The acquirer reports the transfer with another result or other amounts than before')], max_length=14)),
                 ('acquirer', models.CharField(max_length=20)),
                 ('subject', models.CharField(help_text="The acquirer's id of the item, transfer or charge.", max_length=64)),
                 ('difference', models.BigIntegerField(help_text='Satang that came more, or less if negative.')),
