@@ -100,7 +100,7 @@ def _skip_reason(schedule: PayoutSchedule, due_at: datetime, now: datetime) -> s
 def _pay(schedule: PayoutSchedule, day: date, now: datetime) -> int:
     """Withdraw what is above the float. Returns the satang."""
     # The person who decided where the money goes is its requester, and so cannot approve it.
-    request_context.begin(actor=schedule.changed_by, request_id=request_context.current().request_id)
+    request_context.set_actor(schedule.changed_by)
     account, amounts, reference = schedule.account, list(_parts(_surplus(schedule))), f"NIGHTLY-{day}"
     for amount in amounts:
         withdrawals.create(

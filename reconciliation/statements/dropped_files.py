@@ -31,7 +31,7 @@ def import_all() -> Iterator[str]:
     root = Path(settings.STATEMENTS_DIR)
     if not root.is_dir():
         raise NotADirectoryError(f"STATEMENTS_DIR {root} is no folder")
-    request_context.begin(actor=ACTOR, request_id=request_context.current().request_id)
+    request_context.set_actor(ACTOR)
     for bank in sorted(banks.configured_banks()):
         yield from _import_folder(root / bank, bank)
 
