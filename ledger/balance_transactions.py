@@ -41,6 +41,8 @@ SIGNS: dict[str, Change] = {
     Type.UNSETTLED_PAYMENT: Change(0, unsettled=1),
     Type.FEE: Change(-1),
     Type.UNSETTLED_FEE: Change(0, unsettled=-1),
+    Type.FEE_ADDED: Change(-1),
+    Type.FEE_RETURNED: Change(1),
     Type.SETTLED: Change(1, unsettled=-1),
     Type.UNSETTLED: Change(-1, unsettled=1),
     Type.CONFIRMED: Change(1, unconfirmed=-1),

@@ -6,6 +6,8 @@ class JournalType(models.TextChoices):
 
     PAYMENT = "payment"  # bank, acquirer or suspense -> available, unsettled or unconfirmed; fees -> fees
     FEE = "fee"  # available and debt, or unsettled -> fees: known after the payment
+    FEE_RETURNED = "fee_returned"  # fees -> available: the statement of the bank names another one
+    FEE_ADDED = "fee_added"  # available and debt -> fees: that one
     SETTLED = "settled"  # unsettled -> available: the acquirer paid it, or a refund needs it
     TRANSFER_RECEIVED = "transfer_received"  # acquirer and fees -> bank and write-offs: it paid what it owed
     TRANSFER_SEEN = "transfer_seen"  # suspense -> bank of the acquirer: our bank reports its transfer
@@ -38,6 +40,8 @@ class BalanceTransactionType(models.TextChoices):
     UNSETTLED_PAYMENT = "unsettled_payment"
     FEE = "fee"
     UNSETTLED_FEE = "unsettled_fee"
+    FEE_ADDED = "fee_added"
+    FEE_RETURNED = "fee_returned"
     SETTLED = "settled"
     UNSETTLED = "unsettled"
     CONFIRMED = "confirmed"

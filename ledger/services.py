@@ -6,7 +6,7 @@ that it leaves, rolls up as many pending entries as it needs, and debits the rol
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db import transaction
@@ -56,7 +56,7 @@ class Fee:
 
     amount: int
     vat: int = 0
-    owner: str = ""
+    owner: str = field(default="", compare=False)
 
     @property
     def total(self) -> int:
@@ -138,14 +138,24 @@ def charge_fee(
         _lock_funds(code, fee.total)
         post(JournalType.FEE, {subject_id: {code: -fee.total, **fee.lines(source)}}, now)
         return
-    held = _lock_and_roll_up(accounts.available(merchant_id), fee.total)
-    from_balance = min(fee.total, held.rolled_up - _repay_debt(merchant_id, held, now))
-    lines = {
-        accounts.available(merchant_id): -from_balance,
-        accounts.debt(merchant_id): from_balance - fee.total,
-        **fee.lines(source),
-    }
+    lines = _take(merchant_id, fee.total, now) | fee.lines(source)
     post(JournalType.FEE, {subject_id: lines}, now)
+
+
+def correct_fee(
+    *, merchant_id: str, subject_id: str, before: Fee, fee: Fee, source: str, now: datetime
+) -> None:
+    """Give back the fee `before` of a payment, the subject, and take this one; either may be zero.
+
+    What the balance does not cover becomes debt.
+    """
+    if before.total:
+        lines = {code: -amount for code, amount in before.lines(source).items()}
+        lines[accounts.available(merchant_id)] = before.total
+        post(JournalType.FEE_RETURNED, {subject_id: lines}, now)
+    if fee.total:
+        lines = _take(merchant_id, fee.total, now) | fee.lines(source)
+        post(JournalType.FEE_ADDED, {subject_id: lines}, now)
 
 
 def settle(*, merchant_id: str, amounts: Mapping[str, int], now: datetime) -> None:
@@ -271,21 +281,14 @@ def reverse(
     suspense = accounts.suspense_for(to)
     if from_suspense:
         _lock_funds(suspense, from_suspense)
-    source, from_balance = accounts.available(merchant_id), amount
     if is_confirmed:
-        held = _lock_and_roll_up(source, amount)
-        from_balance = min(amount, held.rolled_up - _repay_debt(merchant_id, held, now))
+        lines = _take(merchant_id, amount, now)
     else:
-        source = accounts.unconfirmed(merchant_id)
-        _lock_funds(source, amount)
-    lines = {
-        source: -from_balance,
-        accounts.debt(merchant_id): from_balance - amount,
-        suspense: -from_suspense,
-        to: amount + from_suspense,
-    }
-    post(JournalType.REVERSAL, {subject_id: lines}, now, sources={subject_id: source_id})
-    return amount - from_balance
+        lines = {accounts.unconfirmed(merchant_id): -amount}
+        _lock_funds(accounts.unconfirmed(merchant_id), amount)
+    moved = {suspense: -from_suspense, to: amount + from_suspense}
+    post(JournalType.REVERSAL, {subject_id: lines | moved}, now, sources={subject_id: source_id})
+    return -lines.get(accounts.debt(merchant_id), 0)
 
 
 def lock_debt(*, merchant_id: str, now: datetime) -> int:
@@ -401,6 +404,13 @@ def _lock_account(code: str) -> None:
     if len(queries.lock_accounts(codes)) < len(codes):
         queries.open_accounts(codes)
         queries.lock_accounts(codes)
+
+
+def _take(merchant_id: str, amount: int, now: datetime) -> dict[str, int]:
+    """Lines that take `amount` from the balance of a merchant. What it does not cover becomes debt."""
+    held = _lock_and_roll_up(accounts.available(merchant_id), amount)
+    covered = min(amount, held.rolled_up - _repay_debt(merchant_id, held, now))
+    return {accounts.available(merchant_id): -covered, accounts.debt(merchant_id): covered - amount}
 
 
 def _repay_debt(merchant_id: str, held: LockedBalance, now: datetime) -> int:

@@ -4,7 +4,7 @@ Each table follows what was posted to the merchant's accounts in the month, so i
 summary. It is read in pages, and its cost is that of the month.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -24,7 +24,7 @@ from core.thai import tax_ids, thaibanks
 from ledger.balance_transactions import change_of
 from ledger.journal_types import BalanceTransactionType as Type
 from ledger.journal_types import JournalType
-from ledger.models import AccountType, BalanceTransaction, Journal
+from ledger.models import AccountType, BalanceTransaction, Entry, Journal
 from merchants.models import Merchant, Mode
 from payments.models import Payment
 from reconciliation.models import StatementLine
@@ -37,13 +37,18 @@ PAGE_ROWS = 2_000
 # Percent of a fee without VAT (docs/decisions/54-exports.md).
 WITHHELD = 3
 PAYMENTS = (Type.PAYMENT, Type.UNCONFIRMED_PAYMENT, Type.UNSETTLED_PAYMENT)
-LATER_FEES = (Type.FEE, Type.UNSETTLED_FEE)
+LATER_FEES = (Type.FEE, Type.UNSETTLED_FEE, Type.FEE_ADDED, Type.FEE_RETURNED)
+FEE_JOURNALS = (JournalType.PAYMENT, JournalType.FEE, JournalType.FEE_ADDED, JournalType.FEE_RETURNED)
 REVERSALS = (Type.REVERSAL, Type.UNCONFIRMED_REVERSAL)
 REFUNDED = (JournalType.REFUND_PAID, JournalType.ACCEPTED, JournalType.REVERSAL)
 WITHDRAWN = (JournalType.WITHDRAWAL_PAID, JournalType.WITHDRAWAL_RETURNED)
 # Columns of the totals of all merchants, as `monthly.LABELS`.
 COLUMNS = ((JournalType.PAYMENT,), (AccountType.FEES,), (AccountType.FEE_VAT,), REFUNDED, WITHDRAWN)
+# The types of journals of changes of a balance, where they differ.
+JOURNAL_OF: dict[str, str] = {**dict.fromkeys(PAYMENTS, "payment"), Type.UNSETTLED_FEE: "fee"}
 Rows = Iterator[Sequence[Cell]]
+# Satang of fee and VAT by the type of their journal.
+Fees = dict[str, list[int]]
 
 
 def facts(merchant: Merchant, month: Month) -> list[tuple[str, str]]:
@@ -116,9 +121,9 @@ class Pack:
             yield [label, company, count, _baht(amount)]
 
     def payments(self) -> Rows:
-        for row, payment, is_known in self._with_payments(PAYMENTS):
+        for row, payment, posted in self._with_payments(PAYMENTS):
             by = _("QR code") if payment.qr_code_id else _("Card")
-            kept = [payment.fee, payment.fee_vat] if is_known else [None, None]
+            kept = [sum(each) for each in zip(*posted.values(), strict=True)] or [None, None]
             amounts = [payment.received, *kept, payment.received - sum(each or 0 for each in kept)]
             yield [_time(row.created_at), payment.pk, payment.reference, by, *map(_baht, amounts)]
 
@@ -147,9 +152,9 @@ class Pack:
 
     def fees(self) -> Rows:
         """All fees that were posted in the month, also those of earlier payments."""
-        for row, payment, _is_known in self._with_payments(PAYMENTS + LATER_FEES):
+        for row, payment, posted in self._with_payments(PAYMENTS + LATER_FEES):
             if row.type in LATER_FEES or row.amount < payment.received:
-                amounts = map(_baht, [payment.received, payment.fee, payment.fee_vat])
+                amounts = map(_baht, [payment.received, *posted[JOURNAL_OF.get(row.type, row.type)]])
                 yield [_time(row.created_at), payment.pk, _time(payment.completed_at), *amounts]
 
     def withholding_tax(self) -> Rows:
@@ -193,17 +198,34 @@ class Pack:
         each_type = [_in_order(found.filter(type=type), "created_at", self.month.start) for type in types]
         return merge(*each_type, key=lambda row: (row.created_at, row.pk))
 
-    def _with_payments(self, types: Sequence[str]) -> Iterator[tuple[BalanceTransaction, Payment, bool]]:
-        """The changes, their payments, and whether the fee of these was posted by the end of the month."""
+    def _with_payments(self, types: Sequence[str]) -> Iterator[tuple[BalanceTransaction, Payment, Fees]]:
+        """The changes, their payments, and the fees of these that were posted by the end of the month."""
         for page in _pages(self._changes(*types)):
             payments = Payment.objects.in_bulk([row.source_id for row in page])
-            later = Journal.objects.filter(
-                type=JournalType.FEE, subject_id__in=payments, created_at__gte=self.until
-            )
-            unknown = set(later.values_list("subject_id", flat=True))
+            posted = self._fees_of(payments.values())
             for row in page:
-                payment = payments[row.source_id]
-                yield row, payment, payment.fee is not None and payment.pk not in unknown
+                yield row, payments[row.source_id], posted[row.source_id]
+
+    def _fees_of(self, payments: Collection[Payment]) -> dict[str, Fees]:
+        """By payment and type of journal. Empty for a payment whose fee was not known; zero has no entry."""
+        journals = Journal.objects.filter(
+            subject_id__in=[each.pk for each in payments], type__in=FEE_JOURNALS
+        )
+        later = set(
+            journals.filter(type=JournalType.FEE, created_at__gte=self.until).values_list(
+                "subject_id", flat=True
+            )
+        )
+        found: dict[str, Fees] = {
+            each.pk: {} if each.fee is None or each.pk in later else {JournalType.PAYMENT: [0, 0]}
+            for each in payments
+        }
+        until = journals.filter(created_at__lt=self.until)
+        entries = Entry.objects.filter(account__type__in=FEE_TYPES, journal__in=until)
+        columns = ("journal__subject_id", "journal__type", "account__type", "amount")
+        for payment_id, type, account_type, amount in entries.values_list(*columns):
+            found[payment_id].setdefault(type, [0, 0])[FEE_TYPES.index(account_type)] = amount
+        return found
 
 
 def totals(reports: Sequence[MerchantMonth], month: Month, now: datetime) -> list[Sheet]:

@@ -2,7 +2,7 @@ SELECT counts_count_list(
     'balance', 'ledger_balancetransaction', 'type', amount => 'amount',
     all_kinds => $$type IN (
         'payment', 'unconfirmed_payment', 'confirmed', 'reversal', 'unconfirmed_reversal',
-        'unsettled_payment', 'fee', 'unsettled_fee', 'settled', 'unsettled',
+        'unsettled_payment', 'fee', 'unsettled_fee', 'fee_added', 'fee_returned', 'settled', 'unsettled',
         'refund_reserved', 'refund_paid', 'refund_released', 'refund_returned',
         'withdrawal_reserved', 'withdrawal_paid', 'withdrawal_released', 'withdrawal_returned'
     )$$

@@ -58,6 +58,8 @@ FROM (
 # Postings that change what an earlier month had. The subject of a reversal is its payment.
 CORRECTING = (
     JournalType.FEE,
+    JournalType.FEE_ADDED,
+    JournalType.FEE_RETURNED,
     JournalType.DIFFERENCE_BOOKED,
     JournalType.REVERSAL,
     JournalType.WITHDRAWAL_RETURNED,

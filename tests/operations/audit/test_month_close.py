@@ -250,6 +250,14 @@ def test_later_change_is_a_correction_in_the_next_month(sold: Any, live: Shop, n
             is_unsettled=False,
             now=clock.now(),
         )
+        ledger.correct_fee(
+            merchant_id=live.merchant.id,
+            subject_id=payment,
+            before=FEE,
+            fee=Fee(3_000, 210),
+            source="bank:scb",
+            now=clock.now(),
+        )
         ledger.book_difference(
             subject_id=question.pk, account="acquirer:omise", difference=-7, now=clock.now()
         )
@@ -257,6 +265,8 @@ def test_later_change_is_a_correction_in_the_next_month(sold: Any, live: Shop, n
     sold.shift(timedelta(days=31))
     expected = [
         {"month": "2026-11", "type": "fee", "subject": payment, "amount": 100},
+        {"month": "2026-11", "type": "fee_returned", "subject": payment, "amount": FEE.total},
+        {"month": "2026-11", "type": "fee_added", "subject": payment, "amount": 3_210},
         {"month": "2026-11", "type": "difference_booked", "subject": question.pk, "amount": 7},
     ]
     assert f"Correction of 2026-11: fee: {payment}, 1.00 THB" in run("2026-12")
@@ -354,7 +364,7 @@ def test_entries_of_no_category_are_open(sold: Any, monkeypatch: pytest.MonkeyPa
 
 def test_every_type_of_journal_has_a_category_or_moves_only_money_of_merchants() -> None:
     internal = {"fee", "settled", "unsettled", "refund_reserved", "refund_released", "withdrawal_reserved"}
-    internal |= {"withdrawal_released", "debt_repaid", "confirmed"}
+    internal |= {"withdrawal_released", "debt_repaid", "confirmed", "fee_added", "fee_returned"}
     assert set(JournalType.values) - set(categories.OF_JOURNALS) == internal
 
 

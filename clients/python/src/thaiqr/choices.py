@@ -48,6 +48,8 @@ BalanceTransactionType = Literal[
     "unsettled_payment",
     "fee",
     "unsettled_fee",
+    "fee_added",
+    "fee_returned",
     "settled",
     "unsettled",
     "confirmed",
