@@ -8,6 +8,7 @@ from datetime import datetime
 
 from banks.base import TransactionKind, UnreadableMessage
 from core import money, plain_text
+from ledger.services import Fee
 from reconciliation.statements.lines import parse_bangkok_time, parse_pattern, parse_text
 
 KINDS: dict[str, TransactionKind] = {
@@ -72,6 +73,21 @@ def parse_amount(text: str, *, has_decimal_commas: bool = False) -> int:
     if not 0 < satang < 10**13:
         raise UnreadableMessage("the amount is zero or too large")
     return satang
+
+
+def parse_fee(fee: str, vat: str, amount: int, *, has_decimal_commas: bool = False) -> Fee | None:
+    """What the bank keeps of `amount` satang, or None if the cells are empty. An empty VAT alone is zero."""
+    if not fee and not vat:
+        return None
+    found = []
+    for label, text in (("the fee", fee), ("the VAT of the fee", vat or "0")):
+        satang = None if has_decimal_commas and "," in text and "." not in text else money.parse(text)
+        if satang is None:
+            raise UnreadableMessage(f"{label} cannot be {text[:MAX_QUOTED]!r}")
+        found.append(satang)
+    if sum(found) > amount:
+        raise UnreadableMessage("the fee and its VAT are more than the amount")
+    return Fee(found[0], found[1])
 
 
 def parse_kind(text: str) -> TransactionKind:

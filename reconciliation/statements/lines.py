@@ -13,6 +13,7 @@ from banks.base import ReportedTransaction, UnreadableMessage
 from banks.parsing import BUDDHIST_ERA, YEARS
 from core import plain_text
 from core.clock import BANGKOK
+from ledger.services import Fee
 from reconciliation.models import BankTransaction
 
 MAX_LINE_BYTES = 4_096  # no format has longer lines; the rest of a longer line is dropped
@@ -52,6 +53,7 @@ class FileLine:
 
     If `parsed` is None, `error` has the reason, and `content` is the part that is equal in every export.
     occurrence: 1 for the first equal line of its file, 2 for the second.
+    fee: what the bank keeps, None if the line does not name it. No format needs it, so it identifies nothing.
 
     result: a LineResult or ALREADY_STORED, once it is stored. An unreadable line has no `bank_transaction`.
     """
@@ -61,6 +63,7 @@ class FileLine:
     parsed: ReportedTransaction | None
     content: bytes = b""
     error: str = ""
+    fee: Fee | None = None
     occurrence: int = 1
     result: str = ""
     bank_transaction: BankTransaction | None = None

@@ -30,6 +30,7 @@ Records = Callable[[], Iterable[Record]]
 COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("columns.toml").read_text("utf-8")
 )
+FEE_COLUMNS = ("fee", "fee_vat")
 NEEDED = {name for name, column in COLUMNS.items() if column["is_needed"]}
 # Banks write their name, the account and the days before the table.
 MAX_RECORDS_BEFORE = 50
@@ -112,9 +113,10 @@ def find_table(header: Record, records: Records, sheet: str = "") -> Table:
                 "columns. Move it below them."
             )
         if record.number > header.number and not _is_header_again(record, table):
-            date, amount = _cell(record, table, "date"), _cell(record, table, "amount")
+            date = _cell(record, table, "date")
+            amounts = (_cell(record, table, column) for column in ("amount", *FEE_COLUMNS))
             is_day_first = is_day_first and not cells.is_month_first(date)
-            has_decimal_commas = has_decimal_commas or cells.has_decimal_comma(amount)
+            has_decimal_commas = has_decimal_commas or any(map(cells.has_decimal_comma, amounts))
             if cells.is_order_of_numbers(date):
                 kinds_of_dates.add("s")
             elif cells.is_year_first(date) or _kind(record, table, "date") == "d":
@@ -177,10 +179,14 @@ def _is_header_again(record: Record, table: Table) -> bool:
 
 
 def _read_line(record: Record, table: Table) -> FileLine:
-    # Another export may have other columns in another order, so the digest covers only the known ones.
-    content = "\x1f".join(_cell(record, table, column) for column in COLUMNS)
+    # Another export may have other columns in another order, so the digest covers only the known ones, and
+    # none of the fee, which some exports lack.
+    content = "\x1f".join(_cell(record, table, column) for column in COLUMNS if column not in FEE_COLUMNS)
     try:
-        return FileLine(record.number, record.raw, _parse(record, table))
+        parsed = _parse(record, table)
+        fee, vat = (_cell(record, table, column) for column in FEE_COLUMNS)
+        named = cells.parse_fee(fee, vat, parsed.amount, has_decimal_commas=table.has_decimal_commas)
+        return FileLine(record.number, record.raw, parsed, fee=named)
     except UnreadableMessage as error:
         digested = record.raw if record.error else content.encode()
         return FileLine(record.number, record.raw[: MAX_LINE_BYTES + 1], None, digested, str(error))
