@@ -1,11 +1,13 @@
 """What banks take for payments by QR code: terms of each merchant, from a day on.
 
 Fee and VAT are rounded to the satang, a half up, each by itself, as Opn does
-(docs/decisions/98-fees-and-settlement.md). Without terms the fee is zero.
+(docs/decisions/98-fees-and-settlement.md). Without terms the fee is zero. What a statement of the bank names
+goes before all of this (`reconciliation.matching.statement_fees`).
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, models, transaction
@@ -13,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
+from core import money
 from core.clock import BANGKOK
 from core.database import triggers
 from ledger.services import NO_FEE, Fee
@@ -61,6 +64,13 @@ class FeeTerms(models.Model):
     def __str__(self) -> str:
         return f"{self.merchant_id} from {self.starts_on}"
 
+    @property
+    def words(self) -> str:
+        vat = _(", with VAT") if self.vat_rate else ""
+        text = _("From %(day)s: %(fixed)s and %(rate)s %% of each payment")
+        rate = f"{Decimal(self.rate) / 100:.2f}"
+        return text % {"day": self.starts_on, "fixed": money.display(self.fixed), "rate": rate} + vat
+
     def fee_of(self, received: int) -> Fee:
         """The fee of `received` satang. It is at most these: a merchant never pays for being paid."""
         fee = min(received, self.fixed + _share(received, self.rate))
@@ -72,6 +82,12 @@ def fees_of(paid: Sequence[tuple[str, int, datetime]]) -> list[Fee]:
     merchants = {merchant_id for merchant_id, _, _ in paid}
     terms = list(FeeTerms.objects.filter(merchant_id__in=merchants).order_by("-starts_on"))
     return [_fee(terms, *each) for each in paid]
+
+
+def terms_of(merchant_id: str, at: datetime) -> FeeTerms | None:
+    """The terms of a payment that its bank reports at this time."""
+    terms = FeeTerms.objects.filter(merchant_id=merchant_id, starts_on__lte=at.astimezone(BANGKOK).date())
+    return terms.order_by("starts_on").last()
 
 
 def set_terms(

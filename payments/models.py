@@ -115,7 +115,9 @@ class Payment(DigestedRow, StateMachine):
     amount_refunding = models.BigIntegerField(default=0, help_text="Satang of refunds in progress.")
     amount_received = models.BigIntegerField(null=True, help_text="Only if it differs from the amount.")
     fee = models.BigIntegerField(
-        null=True, help_text="Satang that the bank or acquirer takes, without VAT. Null until it is known."
+        null=True,
+        help_text="Satang that the bank or acquirer takes, without VAT. Null until it is known. Then only a "
+        "statement of the bank that names another one changes it.",
     )
     fee_vat = models.BigIntegerField(null=True, verbose_name="VAT of the fee", help_text="Satang.")
     has_exceptions = models.BooleanField(
@@ -178,8 +180,6 @@ class Payment(DigestedRow, StateMachine):
                 for field in PAYER_COPY
             ),
             triggers.set_once("completed_at", "a payment keeps when it was paid"),
-            triggers.set_once("fee", "a payment keeps its fee"),
-            triggers.set_once("fee_vat", "a payment keeps its fee"),
             triggers.Refuse(
                 "paid_after_creation",
                 triggers.UPDATE,
@@ -258,7 +258,8 @@ class Payment(DigestedRow, StateMachine):
             ),
             models.CheckConstraint(
                 condition=Q(fee__isnull=True, fee_vat__isnull=True)
-                | Q(fee__gte=0, fee_vat__gte=0, completed_at__isnull=False)
+                | Q(fee__isnull=False, fee_vat__isnull=False, completed_at__isnull=False)
+                & Q(fee__gte=0, fee_vat__gte=0)
                 & Q(fee__lte=RECEIVED_AMOUNT - models.F("fee_vat")),
                 name="payment_fee_within_amount",
             ),

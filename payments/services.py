@@ -122,6 +122,24 @@ def charge_fee(
         )
 
 
+def correct_fee(payment: Payment, fee: ledger.Fee, *, source: str, now: datetime) -> None:
+    """Replace the fee of a payment, because the statement of its bank, the account `source`, names another.
+
+    The database knows whether it does.
+    """
+    before = ledger.Fee(payment.fee or 0, payment.fee_vat or 0)
+    payment.set_fields(fee=fee.amount, fee_vat=fee.vat, updated_at=now)
+    publish("payment.fee_known", [payment], now)
+    ledger.correct_fee(
+        merchant_id=payment.merchant_id,
+        subject_id=payment.id,
+        before=before,
+        fee=fee,
+        source=source,
+        now=now,
+    )
+
+
 def add_payer_details(payment: Payment, payer: Payer) -> None:
     """Store the payer details of a later report. Stored details do not change."""
     fields = _payer_fields(payment, payer)

@@ -117,7 +117,7 @@ class PaymentObject(TypedDict):
         int | None,
         satang(0),
         "Satang that the bank or acquirer takes, without VAT. Null until it is known; a refund does not give "
-        "it back.",
+        "it back. Of a QR code it changes once if the statement of the bank names another one.",
     ]
     fee_vat: Annotated[int | None, satang(0), "Satang: the VAT of the fee. Null until it is known."]
     net: Annotated[

@@ -4,6 +4,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import orjson
 from django.db.models import Subquery
 from django.db.models.functions import Coalesce
 from django.utils.functional import Promise
@@ -40,9 +41,6 @@ def ended(context: PaymentContext) -> list[EntrySource]:
     payment = context.payment
     paid = explanations.PAID.format(amount=money.display(payment.received))
     paid_details = {"amount": payment.received, "paid_at": iso_or_none(payment.completed_at)}
-    fees = {"fee": payment.fee, "fee_vat": payment.fee_vat, "net": payment.net}
-    taken = money.display((payment.fee or 0) + (payment.fee_vat or 0))
-    to_fee = partial(_event, TimelineEntryType.FEE_KNOWN, explanations.FEE_TAKEN.format(amount=taken), fees)
     failed = _events(payment, EventType.PAYMENT_FAILED)
     if payment.status != PaymentStatus.FAILED:
         failed = failed.none()
@@ -52,7 +50,7 @@ def ended(context: PaymentContext) -> list[EntrySource]:
     return [
         EntrySource(_events(payment, EventType.PAYMENT_SUCCEEDED), "created_at", to_success),
         EntrySource(failed, "created_at", to_failure),
-        EntrySource(_events(payment, EventType.PAYMENT_FEE_KNOWN), "created_at", to_fee),
+        EntrySource(_events(payment, EventType.PAYMENT_FEE_KNOWN).defer(None), "created_at", _fee),
     ]
 
 
@@ -64,6 +62,14 @@ def _event(
     type: TimelineEntryType, summary: str | Promise, details: dict[str, Any], event: Event
 ) -> TimelineEntry:
     return TimelineEntry.of(event, type, summary, details | {"event_id": event.id})
+
+
+def _fee(event: Event) -> TimelineEntry:
+    """What the event said: the fee may have changed since."""
+    data = orjson.loads(event.body)["data"]
+    fees = {name: data[name] for name in ("fee", "fee_vat", "net")}
+    summary = explanations.FEE_TAKEN.format(amount=money.display(fees["fee"] + fees["fee_vat"]))
+    return _event(TimelineEntryType.FEE_KNOWN, summary, fees, event)
 
 
 def _created(row: Any) -> TimelineEntry:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct, ReasonForm
 from audit_trail.acts import Act
-from core import clock, money
+from core import clock
 from core.clock import BANGKOK
 from merchants.models import Merchant
 from payments import fee_terms
@@ -88,11 +88,4 @@ FEE_ACTS = (
 def shown(merchant: Merchant) -> Sequence[str]:
     """The newest terms in words, those that begin last first."""
     newest = FeeTerms.objects.filter(merchant=merchant).order_by("-starts_on")[:SHOWN]
-    return [_words(each) for each in newest]
-
-
-def _words(terms: FeeTerms) -> str:
-    vat = _(", with VAT") if terms.vat_rate else ""
-    text = _("From %(day)s: %(fixed)s and %(rate)s %% of each payment")
-    rate = f"{Decimal(terms.rate) / 100:.2f}"
-    return text % {"day": terms.starts_on, "fixed": money.display(terms.fixed), "rate": rate} + vat
+    return [each.words for each in newest]

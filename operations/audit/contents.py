@@ -1,7 +1,7 @@
 """Whether encrypted columns have the content with which they were stored, by their digests."""
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 
 from core import vault
 from core.clock import iso
+from core.database import rows
 from core.digests import DigestedRow
 from operations.audit.rules import CREDITED
 from payments.models import Payment, PaymentException
@@ -60,6 +61,14 @@ STATUSES = {
     "payment.fee_known": {"succeeded", "refunded"},
     "settlement.arrived": {"arrived", "differs"},
 }
+FEES_BEFORE = """
+SELECT payment.id, coalesce(amount_received, payment.amount), (fee - coalesce(sum(entry.amount)
+    FILTER (WHERE starts_with(account_id, 'fees:')), 0))::bigint, (fee_vat - coalesce(sum(entry.amount)
+    FILTER (WHERE starts_with(account_id, 'fee_vat:')), 0))::bigint
+FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
+JOIN payments_payment AS payment ON payment.id = subject_id
+WHERE subject_id = ANY(%s) AND type IN ('fee_added', 'fee_returned') GROUP BY payment.id
+"""
 DESTINATIONS = f"""
     SELECT transfer.id, transfer.bank_code, transfer.account_sealed, approval.account_last4,
         bank_transaction.id, bank_transaction.payer_bank_code, bank_transaction.payer_account_sealed
@@ -158,23 +167,39 @@ def _other_messages() -> Iterator[tuple[str, str]]:
     while some := list(islice(events, CHUNK)):
         ids_of_subjects = {subject_id for _id, _type, subject_id, *_ in some}
         subjects: dict[str, Mapping[str, Any]] = {}  # `data` of an event about each of them, as it is now
-        for rows, data_of in DATA_OF:
-            subjects |= {pk: data_of(row) for pk, row in rows.in_bulk(ids_of_subjects).items()}
+        for kept, data_of in DATA_OF:
+            subjects |= {pk: data_of(row) for pk, row in kept.in_bulk(ids_of_subjects).items()}
+        before = _fees_before(ids_of_subjects)
         for event_id, kind, subject_id, created_at, packed in some:
             try:
                 message = orjson.loads(bodies.unpack(bytes(packed)))
                 data = message.pop("data")
                 ids = {data.get("exception", data).get(name) for name in SUBJECT_IDS}
                 is_own = message == {"event": kind, "event_id": event_id, "timestamp": iso(created_at)}
-                is_own = is_own and subject_id in ids and _is_about(data, subjects.get(subject_id), kind)
+                now = subjects.get(subject_id)
+                fees = [each for each in (now, before.get(subject_id)) if each is not None]
+                is_own = is_own and subject_id in ids and _is_about(data, now, kind, fees)
             except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
                 is_own = False
             if not is_own:
                 yield event_id, "its body is not that of this event"
 
 
-def _is_about(data: dict[str, Any], now: Mapping[str, Any] | None, kind: str) -> bool:
-    """Whether the data has what the object still has. now: None for an object that rules miss."""
+def _fees_before(payment_ids: Collection[str]) -> dict[str, Mapping[str, Any]]:
+    """What events said of payments before a statement changed their fees."""
+    return {
+        payment_id: {"fee": fee, "fee_vat": vat, "net": received - fee - vat}
+        for payment_id, received, fee, vat in rows.run(FEES_BEFORE, [list(payment_ids)]).fetchall()
+    }
+
+
+def _is_about(
+    data: dict[str, Any], now: Mapping[str, Any] | None, kind: str, fees: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Whether the data has what the object still has. now: None for an object that rules miss.
+
+    fees: the object as it is and as it was, if its fee has changed.
+    """
     if now is None:
         return True
     state = kind.rpartition(".")[2]
@@ -182,7 +207,7 @@ def _is_about(data: dict[str, Any], now: Mapping[str, Any] | None, kind: str) ->
     names = (now.keys() | FINAL) - CHANGING - LATER - (set() if is_as_now else FINAL)
     return (
         all(data.get(name) == now.get(name) for name in names)
-        and all(data.get(name) in (None, now.get(name)) for name in LATER)
+        and any(all(data.get(name) in (None, each.get(name)) for name in LATER) for each in fees)
         and (state.startswith("exception") or data["status"] in STATUSES.get(kind, {state}))
         and (is_as_now or data["failure_code"] in (None, now["failure_code"]))
     )

@@ -50,7 +50,7 @@ class Migration(migrations.Migration):
                 ('amount_refunded', models.BigIntegerField(default=0)),
                 ('amount_refunding', models.BigIntegerField(default=0, help_text='Satang of refunds in progress.')),
                 ('amount_received', models.BigIntegerField(help_text='Only if it differs from the amount.', null=True)),
-                ('fee', models.BigIntegerField(help_text='Satang that the bank or acquirer takes, without VAT. Null until it is known.', null=True)),
+                ('fee', models.BigIntegerField(help_text='Satang that the bank or acquirer takes, without VAT. Null until it is known. Then only a statement of the bank that names another one changes it.', null=True)),
                 ('fee_vat', models.BigIntegerField(help_text='Satang.', null=True, verbose_name='VAT of the fee')),
                 ('has_exceptions', models.BooleanField(db_default=False, default=False, help_text='Money arrived that did not match: see `exceptions`.')),
                 ('holds_reference', models.BooleanField(db_default=False, default=False, help_text='While it is pending, no other such payment of the merchant has its reference.')),
@@ -236,7 +236,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='payment',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('fee__isnull', True), ('fee_vat__isnull', True)), models.Q(('completed_at__isnull', False), ('fee__gte', 0), ('fee_vat__gte', 0), ('fee__lte', django.db.models.expressions.CombinedExpression(django.db.models.functions.comparison.Coalesce(models.F('amount_received'), models.F('amount')), '-', models.F('fee_vat')))), _connector='OR'), name='payment_fee_within_amount'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('fee__isnull', True), ('fee_vat__isnull', True)), models.Q(('completed_at__isnull', False), ('fee__isnull', False), ('fee_vat__isnull', False), ('fee__gte', 0), ('fee_vat__gte', 0), ('fee__lte', django.db.models.expressions.CombinedExpression(django.db.models.functions.comparison.Coalesce(models.F('amount_received'), models.F('amount')), '-', models.F('fee_vat')))), _connector='OR'), name='payment_fee_within_amount'),
         ),
         migrations.AddConstraint(
             model_name='payment',
@@ -281,14 +281,6 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='payment',
             trigger=pgtrigger.compiler.Trigger(name='completed_at_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.completed_at IS NOT NULL AND NEW.completed_at IS DISTINCT FROM OLD.completed_at) THEN RAISE EXCEPTION 'a payment keeps when it was paid' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='f4fc5f1848f52409b435732353c107194c4143f4', operation='UPDATE', pgid='pgtrigger_completed_at_set_once_5bfd9', table='payments_payment', when='BEFORE')),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='payment',
-            trigger=pgtrigger.compiler.Trigger(name='fee_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.fee IS NOT NULL AND NEW.fee IS DISTINCT FROM OLD.fee) THEN RAISE EXCEPTION 'a payment keeps its fee' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='9c62d1f420f6b2333305f47aab8db21efe03dbb9', operation='UPDATE', pgid='pgtrigger_fee_set_once_d7245', table='payments_payment', when='BEFORE')),
-        ),
-        pgtrigger.migrations.AddTrigger(
-            model_name='payment',
-            trigger=pgtrigger.compiler.Trigger(name='fee_vat_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.fee_vat IS NOT NULL AND NEW.fee_vat IS DISTINCT FROM OLD.fee_vat) THEN RAISE EXCEPTION 'a payment keeps its fee' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='df383b8c44fd1734722cbf3a0b2e7f6605fcb119', operation='UPDATE', pgid='pgtrigger_fee_vat_set_once_e9bb2', table='payments_payment', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='payment',

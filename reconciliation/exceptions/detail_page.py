@@ -12,7 +12,9 @@ from django.utils.translation import gettext as _
 from core import clock, money
 from core.console import admin_columns, personal_data
 from core.observing.logs import redact
+from ledger.services import NO_FEE, Fee
 from merchants.models import Merchant
+from payments import fee_terms
 from payments.models import Payment
 from reconciliation.exceptions import confirmations
 from reconciliation.exceptions.explanations import Subject
@@ -21,6 +23,7 @@ from reconciliation.matching import deduplication, probable_duplicates, returns
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
+    NotificationResult,
     ReconciliationException,
     Resolution,
     SlipCheck,
@@ -62,7 +65,7 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
             "uploader": partial(confirmations.uploader_of, subject),
         }
     elif isinstance(subject, BankNotification):
-        shown["about"] = order_of(subject)
+        shown |= {"about": order_of(subject), "fee": _fee_of(subject)}
     elif isinstance(subject, TransferContradiction):
         key = subject.subject_id
         shown |= {
@@ -71,6 +74,28 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
             "sender": subject.route.partition(":")[2],
         }
     return shown
+
+
+def _fee_of(notification: BankNotification) -> dict[str, Any]:
+    """Both fees of a payment whose statement names another one than the terms of its merchant."""
+    bank_transaction = notification.bank_transaction
+    if notification.result != NotificationResult.FEE_DIFFERS or bank_transaction is None:
+        return {}
+    payment, named = bank_transaction.payment, bank_transaction.statement_line.named_fee
+    assert payment is not None, "only the fee of a payment differs"
+    terms = fee_terms.terms_of(payment.merchant_id, bank_transaction.paid_at)
+    by_terms = terms.fee_of(payment.received) if terms else NO_FEE
+    taken, text = Fee(payment.fee or 0, payment.fee_vat or 0), _("%(fee)s, and %(vat)s VAT")
+    fees = {"named": named, "by_terms": by_terms, "taken": taken}
+    return {
+        **{
+            name: text % {"fee": money.display(each.amount), "vat": money.display(each.vat)}
+            for name, each in fees.items()
+        },
+        "payment": payment,
+        "difference": named.total - by_terms.total,
+        "terms": terms and terms.words,
+    }
 
 
 def redacted_message(notification: BankNotification) -> str:

@@ -39,6 +39,9 @@ NOTIFICATIONS = {
     NotificationResult.NEW: _("The bank reported the result of an order."),
     NotificationResult.REPEAT: _("The bank repeated its notification."),
     NotificationResult.CONFLICT: _("The bank reported a result that contradicts our record of an order."),
+    NotificationResult.FEE_DIFFERS: _(
+        "The statement of the bank names another fee than the terms of the merchant."
+    ),
     NotificationResult.UNREADABLE: _("A bank message that cannot be read."),
     NotificationResult.UNSIGNED: (
         _("A notification without a signature. The bank was asked and does not confirm it.")
@@ -169,6 +172,8 @@ def of_notification(notification: BankNotification) -> str:
         return _("The bank reports: %(bank_transaction)s.") % {
             "bank_transaction": of_report(bank_transaction)
         }
+    if result == NotificationResult.CONFLICT and notification.source == ReportSource.STATEMENT:
+        return gettext("A later statement names another fee than the first one. The payment keeps its fee.")
     if bank_transaction is not None and result == NotificationResult.CONFLICT:
         name = bank_transaction.current_bank_reference
         return _("The bank reported transaction %(id)s differently before.") % {"id": name}

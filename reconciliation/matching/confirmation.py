@@ -10,6 +10,7 @@ from ledger import accounts
 from ledger import services as ledger
 from payments import fee_terms
 from payments import services as payments
+from reconciliation.matching import statement_fees
 from reconciliation.models import BankNotification, BankTransaction, NotificationResult, ReportSource
 from refunds import completion as refunds
 
@@ -43,5 +44,6 @@ def confirm(bank_transaction: BankTransaction, now: datetime) -> None:
             amount=left,
             now=now,
         )
-    (fee,) = fee_terms.fees_of([(payment.merchant_id, payment.received, bank_transaction.paid_at)])
+    (by_terms,) = fee_terms.fees_of([(payment.merchant_id, payment.received, bank_transaction.paid_at)])
+    fee = statement_fees.choose(bank_transaction, payment, payment.received, by_terms, now)
     payments.charge_fee(payment, fee, source=accounts.bank(bank_transaction.bank), now=now)

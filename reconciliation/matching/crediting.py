@@ -13,7 +13,14 @@ from payments import fee_terms
 from payments import services as payments
 from payments.models import Payment
 from payments.services import PaidPayment
-from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
+from reconciliation.matching import statement_fees
+from reconciliation.models import (
+    BankTransaction,
+    ReportSource,
+    Resolution,
+    ResolutionState,
+    ResolutionType,
+)
 
 POLICY_ACTOR = "policy:late_money"
 
@@ -21,7 +28,7 @@ POLICY_ACTOR = "policy:late_money"
 def credit(paid: Sequence[tuple[BankTransaction, Payment]], *, source: str, now: datetime) -> None:
     """Make the payments succeed by money from the account `source`, with a fixed number of statements."""
     payments.succeed(
-        _paid_payments([(*each, each[0].amount) for each in paid]),
+        _paid_payments([(*each, each[0].amount) for each in paid], now=now),
         source=source,
         now=now,
     )
@@ -39,7 +46,11 @@ def credit_from_suspense(
     received: satang, if only a part of the money is credited. The rest stays in suspense.
     """
     source = accounts.suspense_for(accounts.bank(bank_transaction.bank))
-    paid = _paid_payments([(bank_transaction, payment, received or bank_transaction.amount)])
+    paid = _paid_payments(
+        [(bank_transaction, payment, received or bank_transaction.amount)],
+        now=resolution.created_at,
+        is_held=True,
+    )
     payments.succeed(paid, source=source, now=resolution.created_at)
     is_attached = resolution.type == ResolutionType.ATTACHED
     target = ResolutionState.ATTACHED if is_attached else ResolutionState.ACCEPTED
@@ -60,19 +71,23 @@ def accept_by_policy(bank_transaction: BankTransaction, payment: Payment, *, now
     credit_from_suspense(bank_transaction, payment, resolution)
 
 
-def _paid_payments(paid: Sequence[tuple[BankTransaction, Payment, int]]) -> list[PaidPayment]:
-    """With the received satang of each. Unconfirmed money has no fee before it is confirmed."""
+def _paid_payments(
+    paid: Sequence[tuple[BankTransaction, Payment, int]], *, now: datetime, is_held: bool = False
+) -> list[PaidPayment]:
+    """With the received satang of each. Unconfirmed money has no fee before it is confirmed.
+
+    Nothing is read for money that a bank reports: if a statement has its line already, that line is due.
+    """
     fees = fee_terms.fees_of(
         [(payment.merchant_id, received, reported.paid_at) for reported, payment, received in paid]
     )
-    return [
-        PaidPayment(
-            payment,
-            reported.paid_at,
-            reported.payer,
-            received,
-            AccountType.AVAILABLE if reported.is_confirmed else AccountType.UNCONFIRMED,
-            replace(fee, owner=reported.bank) if reported.is_confirmed else None,
-        )
-        for (reported, payment, received), fee in zip(paid, fees, strict=True)
-    ]
+    found = []
+    for (reported, payment, received), by_terms in zip(paid, fees, strict=True):
+        into, fee = AccountType.UNCONFIRMED, None
+        if reported.is_confirmed:
+            may_have_line = is_held or reported.source == ReportSource.STATEMENT
+            chosen = (reported, payment, received, by_terms, now)
+            fee = statement_fees.choose(*chosen) if may_have_line else by_terms
+            into, fee = AccountType.AVAILABLE, replace(fee, owner=reported.bank)
+        found.append(PaidPayment(payment, reported.paid_at, reported.payer, received, into, fee))
+    return found

@@ -22,7 +22,11 @@ from reconciliation.models import (
 )
 
 log = logging.getLogger("reconciliation")
-NEEDS_STAFF = {NotificationResult.CONFLICT, NotificationResult.UNREADABLE}
+NEEDS_STAFF = {
+    NotificationResult.CONFLICT,
+    NotificationResult.UNREADABLE,
+    NotificationResult.FEE_DIFFERS,
+}
 # Reports with one bank reference must agree on these fields and on the bank day. Not on the payer: banks mask
 # names differently.
 _COMPARED_FIELDS = ("biller_id", "reference1", "reference2", "reference3", "amount")

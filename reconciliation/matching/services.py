@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import transaction
 
 from payments.models import Payment
-from reconciliation.matching import credits, deduplication, order_completion, reversals
+from reconciliation.matching import credits, deduplication, order_completion, reversals, statement_fees
 from reconciliation.matching.credits import PaymentChanged
 from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult
 
@@ -48,14 +48,16 @@ def apply_report(bank_transaction: BankTransaction, *, now: datetime) -> None:
 
 
 def apply_unapplied(*, now: datetime, batch: int = 500) -> int:
-    """Apply bank transactions that a crash left unmatched. Returns how many."""
+    """Apply bank transactions that a crash left unmatched, and fees of statement lines. Returns how many."""
     unapplied = (
         BankTransaction.objects.not_matched()
         .filter(received_at__lte=now - UNAPPLIED_AFTER)
         .order_by("received_at")
     )
     found = list(unapplied.values_list("pk", flat=True)[:batch])
-    return sum(try_apply(bank_transaction_id=bank_transaction_id, now=now) for bank_transaction_id in found)
+    count = sum(try_apply(bank_transaction_id=bank_transaction_id, now=now) for bank_transaction_id in found)
+    statement_fees.apply_due(now=now, batch=batch)
+    return count
 
 
 def try_apply(

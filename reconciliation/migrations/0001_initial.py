@@ -3,6 +3,7 @@ from pathlib import Path
 import core.database.columns
 import core.database.triggers
 import django.db.models.deletion
+import django.db.models.expressions
 import django.db.models.functions.comparison
 import django.db.models.functions.text
 import pgtrigger.compiler
@@ -35,7 +36,7 @@ class Migration(migrations.Migration):
                 ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=10)),
                 ('body_sealed', models.TextField(editable=False)),
                 ('body_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
-                ('result', models.CharField(choices=[('new', 'New'), ('repeat', 'Repeat'), ('conflict', 'Conflict'), ('unreadable', 'Unreadable'), ('unsigned', 'Unsigned')], max_length=10)),
+                ('result', models.CharField(choices=[('new', 'New'), ('repeat', 'Repeat'), ('conflict', 'Conflict'), ('unreadable', 'Unreadable'), ('fee_differs', 'Fee Differs'), ('unsigned', 'Unsigned')], max_length=11)),
                 ('order_id', core.database.columns.PublicId(db_collation='C', help_text='The refund, withdrawal or return that it reports on.', max_length=31, null=True)),
                 ('received_at', models.DateTimeField()),
                 ('request_id', models.CharField(blank=True, default='', max_length=64)),
@@ -164,6 +165,9 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(blank=True, choices=[('credit', 'Credit'), ('decline', 'Decline'), ('reversal', 'Reversal')], default='', max_length=8)),
                 ('reference1', models.CharField(blank=True, db_default='', default='', max_length=35)),
                 ('amount', models.BigIntegerField(help_text='Satang.', null=True)),
+                ('fee', models.BigIntegerField(help_text='Satang that the bank keeps, without VAT. Null: no file names it.', null=True)),
+                ('fee_vat', models.BigIntegerField(help_text='Satang.', null=True, verbose_name='VAT of the fee')),
+                ('is_fee_due', models.BooleanField(db_default=False, default=False, help_text='A payment is to be compared with this fee.')),
                 ('paid_at', models.DateTimeField(null=True)),
             ],
         ),
@@ -299,7 +303,7 @@ class Migration(migrations.Migration):
             name='ReconciliationException',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
+                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('fee_differs', 'Another fee than the terms'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
                 ('bank', models.CharField(max_length=20)),
                 ('is_sandbox', models.GeneratedField(db_persist=True, expression=models.Q(('bank', 'sandbox')), help_text='Reported by the sandbox bank, whose money is not real.', output_field=models.BooleanField())),
                 ('biller_id', models.CharField(default='', max_length=15)),
@@ -597,7 +601,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='banknotification',
-            constraint=models.CheckConstraint(condition=models.Q(('result__in', ['new', 'repeat', 'conflict', 'unreadable', 'unsigned'])), name='notification_result_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('result__in', ['new', 'repeat', 'conflict', 'unreadable', 'fee_differs', 'unsigned'])), name='notification_result_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='banknotification',
+            constraint=models.UniqueConstraint(condition=models.Q(('result', 'fee_differs')), fields=('bank_transaction',), name='notification_of_fee_once'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banknotification',
@@ -763,6 +771,10 @@ class Migration(migrations.Migration):
             model_name='statementline',
             index=models.Index(condition=models.Q(('result', 'unreadable')), fields=['statement'], name='statementline_unreadable'),
         ),
+        migrations.AddIndex(
+            model_name='statementline',
+            index=models.Index(condition=models.Q(('is_fee_due', True)), fields=['id'], name='statementline_fee_due'),
+        ),
         migrations.AddConstraint(
             model_name='statementline',
             constraint=models.UniqueConstraint(fields=('line_sha256', 'occurrence', 'bank', 'biller_id', 'bank_date'), name='statementline_once', nulls_distinct=False),
@@ -775,13 +787,29 @@ class Migration(migrations.Migration):
             model_name='statementline',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('bank_transaction__isnull', False), ('result__in', ['attached', 'new'])), models.Q(('bank_transaction__isnull', True), ('result', 'unreadable')), _connector='OR'), name='statementline_bank_transaction_iff_read'),
         ),
+        migrations.AddConstraint(
+            model_name='statementline',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('fee__isnull', True), ('fee_vat__isnull', True), ('is_fee_due', False)), models.Q(('amount__isnull', False), ('fee__isnull', False), ('fee_vat__isnull', False), ('fee__gte', 0), ('fee__lte', django.db.models.expressions.CombinedExpression(models.F('amount'), '-', models.F('fee_vat'))), ('fee_vat__gte', 0)), _connector='OR'), name='statementline_fee_within_amount'),
+        ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
             trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a line of a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='08225ac1cfc3cbcc8c5e133f5a8be386858cb476', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_9b415', table='reconciliation_statementline', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.line_sealed, \'sealed:\') AND starts_with(NEW.line_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.line_sealed, \'\') = \'\' AND (true)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id")) THEN RAISE EXCEPTION \'a line of a statement never changes\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='9a2119363a3227a9a95f8ad0ce0ade845d4e50b1', operation='UPDATE', pgid='pgtrigger_read_only_a364d', table='reconciliation_statementline', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."statement_id" IS DISTINCT FROM NEW."statement_id" OR OLD."line_number" IS DISTINCT FROM NEW."line_number" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."bank_date" IS DISTINCT FROM NEW."bank_date" OR OLD."line_sha256" IS DISTINCT FROM NEW."line_sha256" OR OLD."occurrence" IS DISTINCT FROM NEW."occurrence" OR OLD."error" IS DISTINCT FROM NEW."error" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."paid_at" IS DISTINCT FROM NEW."paid_at") OR OLD."line_sealed" IS DISTINCT FROM NEW."line_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.line_sealed, \'sealed:\') AND starts_with(NEW.line_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.line_sealed, \'\') = \'\' AND (true)) IS NOT TRUE OR current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."fee" IS DISTINCT FROM NEW."fee" OR OLD."fee_vat" IS DISTINCT FROM NEW."fee_vat" OR OLD."is_fee_due" IS DISTINCT FROM NEW."is_fee_due" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id") OR current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND (OLD."result" IS DISTINCT FROM NEW."result" OR OLD."fee" IS DISTINCT FROM NEW."fee" OR OLD."fee_vat" IS DISTINCT FROM NEW."fee_vat" OR OLD."is_fee_due" IS DISTINCT FROM NEW."is_fee_due" OR OLD."bank_transaction_id" IS DISTINCT FROM NEW."bank_transaction_id")) THEN RAISE EXCEPTION \'a line of a statement never changes\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='14b94add4937b48e0f6746822b244d6b19c0ee61', operation='UPDATE', pgid='pgtrigger_read_only_a364d', table='reconciliation_statementline', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='statementline',
+            trigger=pgtrigger.compiler.Trigger(name='fee_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.fee IS NOT NULL AND NEW.fee IS DISTINCT FROM OLD.fee) THEN RAISE EXCEPTION 'a line of a statement keeps its fee' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='9aa470936a694f8cbf7d02b99e365b771c80c5d9', operation='UPDATE', pgid='pgtrigger_fee_set_once_f1ea9', table='reconciliation_statementline', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='statementline',
+            trigger=pgtrigger.compiler.Trigger(name='fee_vat_set_once', sql=core.database.triggers.TriggerSql(func="IF (OLD.fee_vat IS NOT NULL AND NEW.fee_vat IS DISTINCT FROM OLD.fee_vat) THEN RAISE EXCEPTION 'a line of a statement keeps its fee' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='2ebf20c65d58ac78bb81dda99869be786cdae5ea', operation='UPDATE', pgid='pgtrigger_fee_vat_set_once_ae53c', table='reconciliation_statementline', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='statementline',
+            trigger=pgtrigger.compiler.Trigger(name='fee_due_once', sql=core.database.triggers.TriggerSql(func="IF (NEW.is_fee_due AND NOT OLD.is_fee_due AND OLD.fee IS NOT NULL) THEN RAISE EXCEPTION 'a fee is compared with its payment once' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='018cadb7ad02a28d685de7999f26979c78074ef6', operation='UPDATE', pgid='pgtrigger_fee_due_once_cc71f', table='reconciliation_statementline', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',

@@ -28,6 +28,7 @@ class ExceptionReason(models.TextChoices):
     REVERSAL = "reversal", "Reversed by the bank"
     CONFLICT = "conflict", "Contradicts an earlier message"
     UNREADABLE = "unreadable", "Unreadable message"
+    FEE_DIFFERS = "fee_differs", "Another fee than the terms"
     UNCONFIRMED = "unconfirmed", "Not confirmed by the bank"
     RETURNED = "returned", "Refund came back"
     CONTRADICTION = "contradiction", "Bank contradicts our record"

@@ -19,6 +19,7 @@ class NotificationResult(models.TextChoices):
     REPEAT = "repeat"  # repeats an earlier report
     CONFLICT = "conflict"  # contradicts an earlier report, or names an unknown order: an exception
     UNREADABLE = "unreadable"  # from the bank, but cannot be parsed: an exception
+    FEE_DIFFERS = "fee_differs"  # a statement line with another fee than the terms: an exception
     UNSIGNED = "unsigned"  # an inquiry must confirm it
 
 
@@ -32,7 +33,7 @@ class BankNotification(DigestedRow):
     source = models.CharField(max_length=10, choices=ReportSource.choices, default=ReportSource.CALLBACK)
     body_sealed = models.TextField(editable=False)
     body_digest = digests.digest_column()
-    result = models.CharField(max_length=10, choices=NotificationResult.choices)
+    result = models.CharField(max_length=11, choices=NotificationResult.choices)
     bank_transaction = models.ForeignKey(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="notifications"
     )
@@ -52,7 +53,14 @@ class BankNotification(DigestedRow):
                 fields=["order_id"], condition=Q(order_id__isnull=False), name="notification_by_order"
             ),
         ]
-        constraints = [known("result", NotificationResult, name="notification_result_known")]
+        constraints = [
+            known("result", NotificationResult, name="notification_result_known"),
+            models.UniqueConstraint(
+                fields=["bank_transaction"],
+                condition=Q(result=NotificationResult.FEE_DIFFERS),
+                name="notification_of_fee_once",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.bank} {self.received_at:%Y-%m-%d %H:%M:%S}"

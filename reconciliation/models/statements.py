@@ -7,6 +7,7 @@ from core import vault
 from core.database import triggers
 from core.database.columns import CausedRow, PublicId, PublicIdKey, known
 from core.work.background_jobs import OPEN_STATES, BackgroundJob, JobState
+from ledger.services import Fee
 from reconciliation.models.bank_transactions import BankTransaction, BankTransactionKind
 
 
@@ -135,6 +136,13 @@ class StatementLine(models.Model):
     kind = models.CharField(max_length=8, choices=BankTransactionKind.choices, blank=True, default="")
     reference1 = models.CharField(max_length=35, blank=True, default="", db_default="")
     amount = models.BigIntegerField(null=True, help_text="Satang.")
+    fee = models.BigIntegerField(
+        null=True, help_text="Satang that the bank keeps, without VAT. Null: no file names it."
+    )
+    fee_vat = models.BigIntegerField(null=True, verbose_name="VAT of the fee", help_text="Satang.")
+    is_fee_due = models.BooleanField(
+        default=False, db_default=False, help_text="A payment is to be compared with this fee."
+    )
     paid_at = models.DateTimeField(null=True)
     bank_transaction = models.OneToOneField(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="statement_line"
@@ -145,9 +153,18 @@ class StatementLine(models.Model):
             triggers.keep_rows("a line of a statement is never deleted"),
             triggers.ReadOnly(
                 "a line of a statement never changes",
-                exclude=["result", "bank_transaction"],
+                exclude=["result", "bank_transaction", "fee", "fee_vat", "is_fee_due"],
                 erasable=["line_sealed"],
                 is_forbidden=True,
+            ),
+            # A later export of the same day may be the first one that names it.
+            triggers.set_once("fee", "a line of a statement keeps its fee"),
+            triggers.set_once("fee_vat", "a line of a statement keeps its fee"),
+            triggers.Refuse(
+                "fee_due_once",
+                triggers.UPDATE,
+                "a fee is compared with its payment once",
+                condition="NEW.is_fee_due AND NOT OLD.is_fee_due AND OLD.fee IS NOT NULL",
             ),
             triggers.Refuse(
                 "matched_once",
@@ -169,6 +186,7 @@ class StatementLine(models.Model):
             models.Index(
                 fields=["statement"], condition=Q(result="unreadable"), name="statementline_unreadable"
             ),
+            models.Index(fields=["id"], condition=Q(is_fee_due=True), name="statementline_fee_due"),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -182,6 +200,12 @@ class StatementLine(models.Model):
                 | Q(result="unreadable", bank_transaction__isnull=True),
                 name="statementline_bank_transaction_iff_read",
             ),
+            models.CheckConstraint(
+                condition=Q(fee__isnull=True, fee_vat__isnull=True, is_fee_due=False)
+                | Q(fee__isnull=False, fee_vat__isnull=False, amount__isnull=False)
+                & Q(fee__gte=0, fee_vat__gte=0, fee__lte=models.F("amount") - models.F("fee_vat")),
+                name="statementline_fee_within_amount",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -191,6 +215,11 @@ class StatementLine(models.Model):
     def context(self) -> str:
         """The context of the encryption: known before the row has an id."""
         return f"{self.statement_id}:{self.line_number}"
+
+    @property
+    def named_fee(self) -> Fee:
+        """What the bank keeps, of a line that names it."""
+        return Fee(self.fee or 0, self.fee_vat or 0, self.bank)
 
     @property
     def line(self) -> bytes:

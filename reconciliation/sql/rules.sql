@@ -254,3 +254,27 @@ END $$;
 CREATE OR REPLACE TRIGGER reconciliation_check_new_return BEFORE INSERT ON reconciliation_return
     FOR EACH ROW
     EXECUTE FUNCTION reconciliation_check_new_return();
+
+
+-- The statement of a bank wins over the terms, and a line keeps its fee: so the fee of a payment changes once.
+CREATE OR REPLACE FUNCTION reconciliation_check_fee() RETURNS trigger
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM reconciliation_banktransaction AS paid
+        JOIN reconciliation_statementline AS line ON line.bank_transaction_id = paid.id
+        WHERE paid.payment_id = NEW.id AND paid.kind = 'credit'
+            AND (paid.match_result = 'applied' OR paid.resolution_state IN ('accepted', 'attached'))
+            AND (line.fee, line.fee_vat) = (NEW.fee, NEW.fee_vat)
+    ) THEN
+        RAISE EXCEPTION 'a payment keeps its fee, unless the statement of its bank names another'
+            USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER reconciliation_check_fee BEFORE UPDATE OF fee, fee_vat ON payments_payment
+    FOR EACH ROW WHEN (OLD.fee IS NOT NULL AND (NEW.fee, NEW.fee_vat) IS DISTINCT FROM (OLD.fee, OLD.fee_vat))
+    EXECUTE FUNCTION reconciliation_check_fee();

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.acts import ActRefused
 from audit_trail.pages import ReadOnlyAdmin
-from core import clock
+from core import clock, money
 from core.console import personal_data
 from core.http import uploads
 from core.observing.logs import redact
@@ -143,22 +143,33 @@ class StatementLineAdmin(ReadOnlyAdmin):
         "statement",
         "kind",
         "baht",
+        "fee_baht",
+        "fee_vat_baht",
         "paid_at",
         "result",
         "reason",
         "bank_transaction",
     ]
     export_columns = (
-        "id", "line_number", "statement", "kind", "amount", "paid_at", "result", "error", "bank_transaction",
+        "id", "line_number", "statement", "kind", "amount", "fee", "fee_vat", "paid_at", "result", "error",
+        "bank_transaction",
     )  # fmt: skip
     list_filter = ["result", "kind", "bank"]
     list_select_related = ["statement", "bank_transaction"]
     search_fields = ["=bank_transaction__id", "=statement__id"]
     fields = [
         "statement", "line_number", "bank", "biller_id", "bank_date", "occurrence", "kind", "baht",
-        "paid_at", "result", "reason", "bank_transaction", "text",
+        "fee_baht", "fee_vat_baht", "paid_at", "result", "reason", "bank_transaction", "text",
     ]  # fmt: skip
     indexed_filters = frozenset({"statement__id__exact"})
+
+    @admin.display(description=_("fee"))
+    def fee_baht(self, line: StatementLine) -> str | None:
+        return None if line.fee is None else money.display(line.fee)
+
+    @admin.display(description=_("VAT of the fee"))
+    def fee_vat_baht(self, line: StatementLine) -> str | None:
+        return None if line.fee_vat is None else money.display(line.fee_vat)
 
     @admin.display(description=_("error"))
     def reason(self, line: StatementLine) -> str:

@@ -21,7 +21,7 @@ from core import ids, request_context
 from core.database import rows
 from core.vault import CannotOpen
 from merchants.models import Merchant
-from reconciliation.matching import credits
+from reconciliation.matching import credits, statement_fees
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
 from reconciliation.statements.line_storage import store_lines, transaction_by_index
@@ -91,6 +91,9 @@ def run(
         bank_transactions = [line.bank_transaction for line in batch if line.bank_transaction]
         not_matched = [each for each in bank_transactions if each.match_result == MatchResult.PENDING]
         _apply(not_matched, now=clock())
+        if any(line.fee for line in batch):
+            named = [each.id for each in bank_transactions]
+            statement_fees.apply_due(now=clock(), batch=BATCH_SIZE, bank_transactions=named)
         _read_match_results(bank_transactions)
         counts.update(line.result for line in batch)
         on_batch(batch)

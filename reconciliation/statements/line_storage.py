@@ -1,18 +1,21 @@
 """Store the lines of a statement, each joined to its bank transaction. A batch is one commit."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
 
 from core import vault
 from core.database import rows
+from ledger.services import Fee
 from reconciliation.inquiries import confirmation_inquiries
-from reconciliation.matching import deduplication, intake
+from reconciliation.matching import deduplication, intake, statement_fees
 from reconciliation.models import (
     BankTransaction,
+    BankTransactionKind,
     LineResult,
     NotificationResult,
     ReportSource,
@@ -41,9 +44,16 @@ _QUOTED_CONTENT = re.compile(r"""(['"]).*\1""", re.DOTALL)
 # Only by digest and without a join: without statistics, PostgreSQL would read all lines of the day, or all
 # bank transactions, for each batch.
 FIND_STORED = """
-SELECT bank, bank_transaction_id, biller_id, bank_date, line_sha256, occurrence
+SELECT bank, id, bank_transaction_id, fee, fee_vat, biller_id, bank_date, line_sha256, occurrence
 FROM reconciliation_statementline
 WHERE line_sha256 = ANY(%s)
+"""
+# The first file that names the fee of a line may be a later one.
+SET_FEES = """
+UPDATE reconciliation_statementline AS line
+SET fee = named.fee, fee_vat = named.fee_vat, is_fee_due = line.kind = 'credit'
+FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS named (id, fee, fee_vat)
+WHERE line.id = named.id
 """
 
 
@@ -66,15 +76,18 @@ def store_lines(
         for line in file_lines
     )
     stored = _already_stored(bank, file_lines)
+    known = _bank_transactions(stored.values())
     for line in file_lines:
         line.result = ALREADY_STORED if line.parsed and line.key in stored else LineResult.UNREADABLE
-        line.bank_transaction = stored.get(line.key)
+        if found := stored.get(line.key):
+            line.bank_transaction = known.get(found.bank_transaction_id or "")
     new_lines = [line for line in file_lines if line.key not in stored]
     matcher = LineMatcher(bank, new_lines)
     matcher.assign(now)
     confirmation_inquiries.create_for_statement(bank, matcher.created, now=now)
     lines = [_new_line(statement, line) for line in new_lines]
     rows.copy_in(lines)
+    _learn_fees(file_lines, stored, now)
     # Each unreadable line becomes a notification that staff see as an exception.
     unreadable = [
         intake.build_notification(bank, line.line, NotificationResult.UNREADABLE, now, ReportSource.STATEMENT)
@@ -92,23 +105,47 @@ def error_without_content(line: FileLine) -> str:
     return _QUOTED_CONTENT.sub("'…'", line.error)[:MAX_ERROR_LENGTH]
 
 
-def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, BankTransaction | None]:
-    """The lines that are stored already, with their bank transactions."""
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What is stored of a line: its key in the table, its bank transaction and its fee."""
+
+    id: int
+    bank_transaction_id: str | None
+    fee: Fee | None
+
+
+def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, _Stored]:
     wanted = {line.key for line in lines}
-    stored = rows.run(FIND_STORED, [[line.sha256 for line in lines]]).fetchall()
-    found = {tuple(key): bank_transaction_id for of, bank_transaction_id, *key in stored if of == bank}
-    bank_transaction_ids = [
-        bank_transaction_id for bank_transaction_id in found.values() if bank_transaction_id
-    ]
-    bank_transactions = (
-        rows.find(BankTransaction, "WHERE t.id = ANY(%s)", bank_transaction_ids)
-        if bank_transaction_ids
-        else []
-    )
-    by_id = {each.id: each for each in bank_transactions}
-    return {
-        key: by_id.get(bank_transaction_id) for key, bank_transaction_id in found.items() if key in wanted
-    }
+    found = {}
+    for of, line_id, bank_transaction_id, fee, vat, *key in rows.run(
+        FIND_STORED, [[line.sha256 for line in lines]]
+    ).fetchall():
+        if of == bank and tuple(key) in wanted:
+            named = None if fee is None else Fee(fee, vat)
+            found[tuple(key)] = _Stored(line_id, bank_transaction_id, named)
+    return found
+
+
+def _bank_transactions(stored: Collection[_Stored]) -> dict[str, BankTransaction]:
+    named = [each.bank_transaction_id for each in stored if each.bank_transaction_id]
+    found = rows.find(BankTransaction, "WHERE t.id = ANY(%s)", named) if named else []
+    return {each.id: each for each in found}
+
+
+def _learn_fees(lines: Sequence[FileLine], stored: Mapping[LineKey, _Stored], now: datetime) -> None:
+    """Keep the fees of lines that an earlier file reported without one. Ask about those with another one."""
+    missing = {}
+    for line in lines:
+        known = stored.get(line.key)
+        if known is None or line.bank_transaction is None or line.fee in (None, known.fee):
+            continue
+        if known.fee is None:
+            missing[known.id] = line.fee
+        else:
+            statement_fees.contradict(line.bank_transaction, line.raw, now)
+    if missing:
+        fees = [[each.amount for each in missing.values()], [each.vat for each in missing.values()]]
+        rows.run(SET_FEES, [list(missing), *fees])
 
 
 def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
@@ -128,5 +165,9 @@ def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
     if report := file_line.parsed:
         line.kind, line.reference1, line.amount = report.kind, report.reference1, report.amount
         line.paid_at = report.paid_at
+    if fee := file_line.fee:
+        line.fee, line.fee_vat = fee.amount, fee.vat
+        # The payment of a new bank transaction takes it from here.
+        line.is_fee_due = line.kind == BankTransactionKind.CREDIT and line.result == LineResult.ATTACHED
     line.line_sealed = vault.seal(file_line.raw.decode("latin-1"), context=line.context)
     return line

@@ -91,7 +91,27 @@ FROM (
 SELECT concat_ws(' ', journal.subject_id, account), sum(entry.amount)::text
 FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id,
 regexp_replace(entry.account_id, '^(available|debt|unconfirmed|unsettled):', 'merchant:') AS account
-WHERE journal.type IN ('payment', 'fee') GROUP BY journal.subject_id, account
+WHERE journal.type IN ('payment', 'fee', 'fee_added', 'fee_returned') GROUP BY journal.subject_id, account
+HAVING sum(entry.amount) <> 0
+
+-- define OF_PAID_LINE: lines of statements that name a fee, with the payment of their money
+FROM reconciliation_statementline AS line
+JOIN reconciliation_banktransaction AS bank_transaction ON bank_transaction.id = bank_transaction_id AND {CREDITED}
+JOIN payments_payment AS payment ON payment.id = bank_transaction.payment_id
+WHERE line.fee IS NOT NULL
+
+-- rule: payments have the fee that the statement of their bank names, and no other changed
+-- Unconfirmed money has none yet. A fee of money whose excess went back can be more than the rest.
+SELECT concat('line ', line.id), concat_ws(' ', payment.id, line.fee, line.fee_vat) {OF_PAID_LINE}
+    AND NOT is_fee_due AND payment.fee IS NOT NULL AND line.fee + line.fee_vat <= {RECEIVED_AMOUNT}
+UNION ALL
+SELECT concat('journal ', id), 'changed' FROM ledger_journal WHERE type IN ('fee_added', 'fee_returned')
+-- found
+SELECT concat('line ', line.id), concat_ws(' ', payment.id, payment.fee, payment.fee_vat) {OF_PAID_LINE}
+    AND NOT is_fee_due AND payment.fee IS NOT NULL AND line.fee + line.fee_vat <= {RECEIVED_AMOUNT}
+UNION ALL
+SELECT concat('journal ', id), 'changed' FROM ledger_journal WHERE type IN ('fee_added', 'fee_returned')
+    AND subject_id IN (SELECT payment.id {OF_PAID_LINE})
 
 -- rule: what an acquirer has not paid is unsettled
 SELECT payment.merchant_id, sum(unsettled)::text
@@ -180,6 +200,13 @@ SELECT id, concat('1 to ', merchant_id) FROM settlements_settlement WHERE arrive
 SELECT subject_id, concat(count(*), ' to ', merchant_id) FROM webhooks_event
 WHERE type = 'settlement.arrived' GROUP BY subject_id, merchant_id
 
+-- define FEE_TYPES: journals of fees that are known or changed after the payment
+('fee', 'fee_added', 'fee_returned')
+
+-- define IS_AFTER_ZERO: the second event says another fee than the zero of the first
+type = 'payment.fee_known' AND count(*) > 1
+    AND NOT EXISTS (SELECT FROM ledger_journal WHERE subject_id = payment.id AND type = 'fee')
+
 -- rule: payment events match the payment status
 SELECT concat_ws(' ', payment.id, kind), concat('1 to ', payment.merchant_id)
 FROM payments_payment AS payment
@@ -187,13 +214,19 @@ LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = payment.id
 JOIN LATERAL (VALUES
     ('payment.pending', payment.qr_code_id IS NOT NULL OR charge.state = 'pending'),
     ('payment.succeeded', payment.status IN ('succeeded', 'refunded')),
-    ('payment.failed', payment.status = 'failed'),
-    ('payment.fee_known', EXISTS (SELECT FROM ledger_journal WHERE subject_id = payment.id AND type = 'fee'))
+    ('payment.failed', payment.status = 'failed')
 ) AS event (kind, is_told) ON is_told
+UNION ALL
+-- A payment whose fee a statement changed may have two.
+SELECT concat_ws(' ', subject_id, 'payment.fee_known'),
+    concat(count(DISTINCT type = 'fee'), ' to ', payment.merchant_id)
+FROM ledger_journal AS journal JOIN payments_payment AS payment ON payment.id = subject_id
+WHERE type IN {FEE_TYPES} GROUP BY subject_id, payment.merchant_id
 -- found
--- Two events are optional: `payment.failed` of an expired code (see EXPIRY_EVENTS), and
--- `payment.pending` of a card payment.
-SELECT concat_ws(' ', subject_id, type), concat(count(*), ' to ', event.merchant_id)
+-- Three events are optional: `payment.failed` of an expired code (see EXPIRY_EVENTS), `payment.pending` of a card
+-- payment, and `payment.fee_known` of a fee of zero, which has no journal.
+SELECT concat_ws(' ', subject_id, type), concat(count(*) - CASE WHEN {IS_AFTER_ZERO} THEN 1 ELSE 0 END,
+    ' to ', event.merchant_id)
 FROM webhooks_event AS event
 LEFT JOIN payments_payment AS payment ON payment.id = event.subject_id
 LEFT JOIN payments_cardcharge AS charge ON charge.payment_id = event.subject_id
@@ -204,6 +237,7 @@ HAVING count(*) > 1 OR event.merchant_id IS DISTINCT FROM payment.merchant_id OR
         payment.qr_code_id IS NOT NULL AND payment.status IN ('expired', 'succeeded', 'refunded')
     WHEN 'payment.pending' THEN charge.state = 'completed'
     WHEN 'payment.fee_known' THEN payment.fee = 0
+        AND NOT EXISTS (SELECT FROM ledger_journal WHERE subject_id = payment.id AND type IN {FEE_TYPES})
 END) IS NOT TRUE
 
 -- rule: each succeeded QR payment has exactly one credited bank transaction

@@ -19,7 +19,7 @@ CHANGEABLE = {
         *("amount_received", "has_exceptions", "payer_differs"),
         *("payer_name", "payer_bank_code", "payer_account_sealed", "bank_reference"),
         *("card_last4", "card_brand", "failure_code", "authorize_uri", "expires_at", "updated_at"),
-        *("fee", "fee_vat", "settlement_id"),  # the audit compares them with the books and the settlement
+        "settlement_id",  # the audit compares it with the settlement
     },
     # When the acquirer is asked next; its id is set once. While it is open: its end sets the time.
     "payments_cardcharge": {
@@ -39,7 +39,8 @@ CHANGEABLE = {
     },
     "reconciliation_excess": set(),
     "reconciliation_return": {"bank_reference", "returned_at"},  # while it is pending, and once
-    "reconciliation_statementline": set(),
+    # Once, when the fee was compared with its payment: the audit compares both.
+    "reconciliation_statementline": {"is_fee_due"},
     # An account is set once, with the route. The order is sent only if its digest is the same.
     "refunds_refund": {
         *("account_digest", "awaiting_approval", "cancel_actor", "cancel_request_id", "returned_at"),

@@ -1,6 +1,7 @@
 """Scenarios of the audit tests: held money, reversals, statements and contradictions."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.db import transaction
@@ -14,8 +15,17 @@ from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction
 from refunds.models import Refund
 from tests.conftest import open_shop
+from tests.payments.test_fees import set_terms
 from tests.reconciliation.builders import Seller, decide, latest_return, reversal_of, run_returns
-from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file, report_twice
+from tests.reconciliation.statements.statement_files import (
+    bot_file,
+    credit_line,
+    csv_file,
+    import_file,
+    report_twice,
+)
+from tests.reconciliation.statements.test_fees import WITH_FEE, with_fee
+from tests.reconciliation.statements.test_lost_callbacks import store_unmatched_lines
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import send_due_withdrawals, withdrawn
@@ -274,6 +284,19 @@ def report_by_statement(refund_shop: RefundShop, serving: Serving) -> None:
             decide("confirm", credit, actor="staff:somsri")
 
 
+def report_fees(refund_shop: RefundShop, serving: Serving) -> None:
+    """Statements name fees: of two payments, the second twice; of money that waits; and before a crash."""
+    seller = _empty_shop(refund_shop)
+    set_terms(seller.shop, clock.now() - timedelta(days=2), rate=100)
+    codes = [seller.shop.qr_code() for _ in range(4)]
+    for code, satang in zip(codes, (150_000, 150_000, 140_000, 150_000), strict=True):
+        seller.report(code, satang=satang)
+    lines = [*map(with_fee, codes[:2]), with_fee(codes[1], "13.00"), with_fee(codes[2], amount="1400.00")]
+    for line in lines:
+        import_file(csv_file(line, header=WITH_FEE))
+    store_unmatched_lines(csv_file(with_fee(codes[3]), header=WITH_FEE))
+
+
 def contradict(refund_shop: RefundShop, serving: Serving) -> None:
     """The bank reports two withdrawals and a refund as failed that it had reported as sent."""
     for _ in range(2):
@@ -328,5 +351,5 @@ SCENARIOS = [
     reverse, reverse_more_than_balance, reverse_after_refund,
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
     write_off, reopen, take_back_by_order, begin_to_send_back,
-    report_by_statement, contradict, charge_another_amount, merge_duplicates,
+    report_by_statement, report_fees, contradict, charge_another_amount, merge_duplicates,
 ]  # fmt: skip

@@ -195,6 +195,15 @@ TAMPERINGS = {
         """UPDATE ledger_entry SET account_id = 'bank:sandbox' WHERE account_id = 'suspense:sandbox'
            AND journal_id IN (SELECT id FROM ledger_journal WHERE type = 'payment')""",
     ],
+    "payments have the fee that the statement of their bank names, and no other changed": [
+        "UPDATE reconciliation_statementline SET fee = fee + 1",
+        "UPDATE reconciliation_statementline SET fee = NULL, fee_vat = NULL, is_fee_due = false",
+        "UPDATE reconciliation_statementline SET is_fee_due = false",
+        """UPDATE payments_payment SET fee = fee + 1 WHERE id = (
+               SELECT subject_id FROM ledger_journal WHERE type = 'fee_added' LIMIT 1)""",
+        f"""UPDATE ledger_journal SET subject_id = {FAILED}
+            WHERE id = (SELECT max(id) FROM ledger_journal WHERE type = 'fee_added')""",
+    ],
     "what an acquirer has not paid is unsettled": [
         "UPDATE payments_cardcharge SET unsettled = unsettled - 1 WHERE unsettled > 0",
         "UPDATE payments_cardcharge SET unsettled = NULL WHERE unsettled > 0",
