@@ -2,11 +2,14 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
+from django.utils import dateformat
 from django.utils.timezone import localtime
-from django.utils.translation import gettext, ngettext_lazy
+from django.utils.translation import get_language, gettext, ngettext_lazy
 
 BANGKOK = timezone(timedelta(hours=7))
 """The time zone of Thai banks; it has no daylight saving time."""
+BUDDHIST_YEARS = 543
+"""What a Thai date adds to the year."""
 DURATION_UNITS = [
     (86_400, ngettext_lazy("%d day", "%d days")),
     (3_600, ngettext_lazy("%d hour", "%d hours")),
@@ -28,6 +31,15 @@ def to_millisecond(at: datetime) -> datetime:
 def display(at: datetime) -> str:
     """For staff, in the time zone of the console."""
     return f"{localtime(at):%Y-%m-%d %H:%M:%S}"
+
+
+def display_to_payer(at: datetime) -> str:
+    """For payers, in Bangkok: "28 พ.ย. 2569 01:18 น.", or "28 Nov 2026 01:18" if the language is another."""
+    local = at.astimezone(BANGKOK)
+    day = f"{local.day} {dateformat.format(local, 'M')}"
+    if get_language() == "th":
+        return f"{day} {local.year + BUDDHIST_YEARS} {local:%H:%M} น."
+    return f"{day} {local.year} {local:%H:%M}"
 
 
 def format_duration(duration: timedelta) -> str:

@@ -45,6 +45,11 @@ def display(satang: int) -> str:
     return f"{decimal(satang):,.2f} {CURRENCY}"
 
 
+def with_sign(satang: int) -> str:
+    """An amount as payers read it: 150000 satang is "฿1,500.00"."""
+    return f"฿{decimal(satang):,.2f}"
+
+
 def parse(text: str) -> int | None:
     """Satang of a text that a person wrote, such as "1,500", "1500.5" or "1500.00 THB".
 
