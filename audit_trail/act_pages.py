@@ -221,6 +221,7 @@ class ActPages(RecordedAdmin):
     def _act(self, request: HttpRequest, row: Any, found: ObjectAct) -> HttpResponse:
         is_sent = request.method == "POST"
         form = found.form(row, request.POST if is_sent else None, user=request.user)
+        form.files = request.FILES
         if form.is_valid() and (not form.asks_twice or "sure" in request.POST):
             return self._do(request, row, found, form)
         if not found.is_possible(row, clock.now()):

@@ -48,6 +48,7 @@ class Act(models.TextChoices):
     FEES_SET = "fees_set", _("Set what the bank takes for payments")
     OPEN_REFERENCES_CHANGED = "open_references_changed", _("Changed how many open codes a reference can have")
     PAGE_ORIGINS_CHANGED = "page_origins_changed", _("Changed the sites of the payment page")
+    PAGE_SETTINGS_CHANGED = "page_settings_changed", _("Changed how the payment page shows the shop")
     KEY_ISSUED = "key_issued", _("Issued a key")
     KEY_ROLLED = "key_rolled", _("Rolled the key")
     KEY_REVOKED = "key_revoked", _("Revoked the key")

@@ -28,8 +28,9 @@ CONFIRMED_ACTS = frozenset(
         Act.PAYOUT_SCHEDULE_CHANGED,
         Act.MONTH_CLOSED,
         Act.MERCHANT_CREATED,
-        # The name that payers see, and the sites that may frame the payment page.
+        # The name, the logo and the contact that payers see, and the sites that may frame the payment page.
         Act.MERCHANT_RENAMED,
+        Act.PAGE_SETTINGS_CHANGED,
         Act.PAGE_ORIGINS_CHANGED,
         Act.BANK_CONNECTED,
         Act.KEY_ISSUED,

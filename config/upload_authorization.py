@@ -108,7 +108,7 @@ def _permitted_user_id(request: HttpRequest) -> str | None:
     from console.people import sign_in  # the web server loads this module before Django is set up
 
     session_key = uploads.session_key_of(request.META)
-    permission = uploads.UPLOAD_PERMISSIONS[request.META["PATH_INFO"]]
+    permission = uploads.permission_of(request.META["PATH_INFO"])
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     # Django renews a session that an older SECRET_KEY signed. Only the page can send the new cookie.
     with transaction.atomic():
@@ -117,7 +117,7 @@ def _permitted_user_id(request: HttpRequest) -> str | None:
             user.is_active and user.is_staff and sign_in.is_complete(request) and sign_in.touch(session_key)
         )
         transaction.set_rollback(True)
-    return str(user.pk) if is_permitted and user.has_perm(permission) else None
+    return str(user.pk) if is_permitted and permission and user.has_perm(permission) else None
 
 
 def _claim_link_id(request: HttpRequest) -> str | None:

@@ -9,11 +9,21 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ReasonForm
 from core.http.scopes import Scope
-from merchants import page_origins
-from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
+from merchants import page_origins, page_settings
+from merchants.models import (
+    LINE_ID,
+    MAX_LOGO,
+    PHONE,
+    ApiKey,
+    LateMoneyPolicy,
+    Merchant,
+    Mode,
+    PageSettings,
+)
 from merchants.services import DEFAULT_OVERLAP_HOURS, MAX_OVERLAP_HOURS
 
 MAX_HOURS = 10 * 366 * 24
+PAGE_TEXTS = ("color", "phone", "email", "line_id", "offers_new_code")
 WITHDRAWAL_KEY_PERMISSION = "merchants.issue_withdrawal_key"
 
 
@@ -98,6 +108,58 @@ class OriginsForm(ReasonForm):
             return page_origins.parse(texts, is_live=self.row.mode == Mode.LIVE)
         except ValueError as refusal:
             raise ValidationError(str(refusal)) from None
+
+
+class PageSettingsForm(ReasonForm):
+    """How the payment page shows the shop. An empty text is not shown."""
+
+    logo = forms.FileField(
+        required=False,
+        widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg"}),
+        label=_("Logo"),
+        help_text=_("PNG or JPEG, at most 200 kB and 2,000 by 2,000 pixels. Leave empty to keep it."),
+    )
+    removes_logo = forms.BooleanField(required=False, label=_("Remove the logo"))
+    color = forms.RegexField(
+        "^#[0-9A-Fa-f]{6}$",
+        required=False,
+        label=_("Colour"),
+        help_text=_("Such as #0a7d3c. Texts on it are black or white, whichever is easier to read."),
+    )
+    phone = forms.RegexField(
+        f"^{PHONE}$",
+        required=False,
+        label=_("Telephone of the shop"),
+        help_text=_("Digits, spaces, hyphens. Payers see it."),
+    )
+    email = forms.EmailField(required=False, label=_("E-mail of the shop"), help_text=_("Payers see it."))
+    line_id = forms.RegexField(
+        f"^{LINE_ID}$",
+        required=False,
+        label=_("LINE id of the shop"),
+        help_text=_("Such as @somtam for an official account. Payers see it."),
+    )
+    offers_new_code = forms.BooleanField(
+        required=False,
+        label=_("Payers can make a new code"),
+        help_text=_(
+            "After a code expired or was declined, if it has a reference: with the same amount, reference "
+            "and metadata, as a new payment."
+        ),
+    )
+
+    def __init__(self, row: Merchant, data: Any = None, *, user: Any) -> None:
+        super().__init__(row, data, user=user)
+        found = PageSettings.objects.defer("logo").filter(pk=row.pk).first()
+        if found is not None:
+            self.initial.update({name: getattr(found, name) for name in PAGE_TEXTS})
+
+    def clean_color(self) -> str:
+        return str(self.cleaned_data["color"]).lower()
+
+    def clean_logo(self) -> bytes | None:
+        given = self.cleaned_data["logo"]
+        return page_settings.drawn_logo(given.read(MAX_LOGO + 1)) if given else None
 
 
 class IssueKeyForm(ReasonForm):

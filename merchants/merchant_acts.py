@@ -11,8 +11,17 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ObjectAct, ShownOnce
 from audit_trail.acts import Act
-from merchants import services
-from merchants.forms import IssueKeyForm, NameForm, NewMerchantForm, OriginsForm, RollKeyForm, TaxForm
+from merchants import page_settings, services
+from merchants.forms import (
+    PAGE_TEXTS,
+    IssueKeyForm,
+    NameForm,
+    NewMerchantForm,
+    OriginsForm,
+    PageSettingsForm,
+    RollKeyForm,
+    TaxForm,
+)
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant
 
 _act = partial(ObjectAct, is_recorded_by_service=True)
@@ -65,6 +74,13 @@ def _may_withdraw_unsettled(is_on: bool) -> dict[str, Any]:
         "is_possible": lambda merchant, now: merchant.may_withdraw_unsettled != is_on,
         "is_dangerous": is_on,
     }
+
+
+def _set_page(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    fields = {name: values[name] for name in PAGE_TEXTS}
+    if values["logo"] or values["removes_logo"]:
+        fields["logo"] = values["logo"]
+    page_settings.change(merchant.pk, now=now, **fields)
 
 
 def _refuse_references(is_on: bool) -> dict[str, Any]:
@@ -196,6 +212,17 @@ MERCHANT_ACTS = (
         ),
         run=lambda merchant, values, now: services.set_page_origins(merchant.pk, values["origins"]),
         form=OriginsForm,
+    ),
+    _act(
+        slug="page-settings",
+        label=_("Change the payment page"),
+        act=Act.PAGE_SETTINGS_CHANGED,
+        permission="merchants.set_page_settings",
+        explain=_about(
+            _("Payers of %(name)s see this logo, colour and contact on all pages that they open from now on.")
+        ),
+        run=_set_page,
+        form=PageSettingsForm,
     ),
 )
 KEY_ACTS = (

@@ -87,6 +87,7 @@ UNORDERED_MODELS = {
     "transfers.SafeMode",
     "merchants.BankConnection",
     "merchants.Merchant",
+    "merchants.PageSettings",
     "payments.FeeTerms",
     "settlements.OpenQuestion",
     "settlements.SettledItem",

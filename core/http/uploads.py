@@ -21,6 +21,8 @@ UPLOAD_PERMISSIONS = {
     "/admin/reconciliation/statement/import/": "reconciliation.import_statement",
     "/admin/reconciliation/slipcheck/check/": "reconciliation.check_slip",
 }
+_LOGO_PATH = re.compile(r"/admin/merchants/merchant/mch_[0-9A-Za-z]{27,29}/do/page-settings/", re.ASCII)
+LOGO_PERMISSION = "merchants.set_page_settings"
 MAX_FILE = 64 * 1024 * 1024
 """Bytes of a file. Larger files are imported by a command."""
 MAX_PICTURE = 10_000_000
@@ -64,9 +66,14 @@ def is_too_large(meta: Mapping[str, Any]) -> bool:
     )
 
 
+def permission_of(path: str) -> str | None:
+    """What a user needs to upload to this path, or None if nobody can."""
+    return LOGO_PERMISSION if _LOGO_PATH.fullmatch(path) else UPLOAD_PERMISSIONS.get(path)
+
+
 def session_key_of(meta: Mapping[str, Any]) -> str:
     """The unverified session key of an upload by staff; "" for every other request."""
-    if meta["PATH_INFO"] not in UPLOAD_PERMISSIONS or meta["REQUEST_METHOD"] != "POST":
+    if permission_of(meta["PATH_INFO"]) is None or meta["REQUEST_METHOD"] != "POST":
         return ""
     key = parse_cookie(meta.get("HTTP_COOKIE", "")).get(settings.SESSION_COOKIE_NAME, "")
     return key if _SESSION_KEY.fullmatch(key) else ""

@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
             ],
             options={
-                'permissions': [('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
+                'permissions': [('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_page_settings', 'Can set how payment pages show a shop, and whom payers can ask'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
             },
         ),
         migrations.CreateModel(
@@ -77,6 +77,25 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
                 ('updated_at', models.DateTimeField()),
             ],
+        ),
+        migrations.CreateModel(
+            name='PageSettings',
+            fields=[
+                ('merchant', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='+', serialize=False, to='merchants.merchant')),
+                ('logo', models.BinaryField(help_text='A PNG that `merchants/draw_logo.py` made.', null=True)),
+                ('logo_version', models.GeneratedField(db_persist=True, expression=models.Func(models.Func('logo', function='sha256'), models.Value('hex'), function='encode'), help_text='The SHA-256 of the logo, a part of its address.', output_field=models.CharField(max_length=64))),
+                ('color', models.CharField(blank=True, help_text='#rrggbb.', max_length=7, verbose_name='colour')),
+                ('phone', models.CharField(blank=True, help_text='Of the shop, for payers.', max_length=30)),
+                ('email', models.CharField(blank=True, help_text='Of the shop, for payers.', max_length=254)),
+                ('line_id', models.CharField(blank=True, help_text='Of the shop.', max_length=30, verbose_name='LINE id')),
+                ('offers_new_code', models.BooleanField(default=False, help_text='Whether a payer can make a new code after one expired or was declined.')),
+                ('updated_at', models.DateTimeField()),
+            ],
+            options={
+                'verbose_name': 'payment page',
+                'verbose_name_plural': 'payment page',
+                'default_permissions': (),
+            },
         ),
         migrations.AddConstraint(
             model_name='merchant',
@@ -118,6 +137,22 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='merchant',
             trigger=pgtrigger.compiler.Trigger(name='tax_id_is_checked', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.tax_id <> '' AND ascii(substr(NEW.tax_id, 13, 1)) - 48 <> mod(11 - mod(13 * (ascii(substr(NEW.tax_id, 1, 1)) - 48) + 12 * (ascii(substr(NEW.tax_id, 2, 1)) - 48) + 11 * (ascii(substr(NEW.tax_id, 3, 1)) - 48) + 10 * (ascii(substr(NEW.tax_id, 4, 1)) - 48) + 9 * (ascii(substr(NEW.tax_id, 5, 1)) - 48) + 8 * (ascii(substr(NEW.tax_id, 6, 1)) - 48) + 7 * (ascii(substr(NEW.tax_id, 7, 1)) - 48) + 6 * (ascii(substr(NEW.tax_id, 8, 1)) - 48) + 5 * (ascii(substr(NEW.tax_id, 9, 1)) - 48) + 4 * (ascii(substr(NEW.tax_id, 10, 1)) - 48) + 3 * (ascii(substr(NEW.tax_id, 11, 1)) - 48) + 2 * (ascii(substr(NEW.tax_id, 12, 1)) - 48), 11), 10))", func="RAISE EXCEPTION 'the tax id has another check digit' USING ERRCODE = 'check_violation';", hash='baba4a2be2765ca965fe202a90863465e712b041', operation='INSERT OR UPDATE', pgid='pgtrigger_tax_id_is_checked_23ff0', table='merchants_merchant', when='BEFORE')),
+        ),
+        migrations.AddIndex(
+            model_name='pagesettings',
+            index=models.Index(condition=models.Q(('logo__isnull', False)), fields=['logo_version'], name='pagesettings_by_logo'),
+        ),
+        migrations.AddConstraint(
+            model_name='pagesettings',
+            constraint=models.CheckConstraint(condition=models.Q(('color__regex', '^(#[0-9a-f]{6})?$')), name='pagesettings_color_is_hex'),
+        ),
+        migrations.AddConstraint(
+            model_name='pagesettings',
+            constraint=models.CheckConstraint(condition=models.Q(('email__regex', '^([^[:space:]<>@]+@[^[:space:]<>@]+)?$'), ('line_id__regex', '^(@?[a-z0-9._-]{2,29})?$'), ('phone__regex', '^([+0-9][0-9 ()-]{2,29})?$')), name='pagesettings_contact_is_plain'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='pagesettings',
+            trigger=pgtrigger.compiler.Trigger(name='logo_is_small_png', sql=core.database.triggers.TriggerSql(condition="WHEN (octet_length(NEW.logo) > 200000 OR substring(NEW.logo FOR 8) <> '\\x89504e470d0a1a0a'::bytea)", func="RAISE EXCEPTION 'a logo is a PNG of at most 200000 bytes' USING ERRCODE = 'check_violation';", hash='2c59ffb4ecac3671a0df2939bb641ae057b27122', operation='INSERT OR UPDATE', pgid='pgtrigger_logo_is_small_png_7b8d4', table='merchants_pagesettings', when='BEFORE')),
         ),
         migrations.AddConstraint(
             model_name='apikey',
