@@ -19,6 +19,15 @@ class QrCode(models.Model):
         Payment, on_delete=models.PROTECT, primary_key=True, related_name="qr_code", db_constraint=False
     )
     biller_id = models.CharField(max_length=15)
+    replaces = models.ForeignKey(
+        "self",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        help_text="The expired or declined code in whose place a payer asked for this one.",
+    )
     reference1 = models.CharField(max_length=20)
     qr_data = models.CharField(max_length=512)
     created_at = models.DateTimeField()
@@ -42,7 +51,14 @@ class QrCode(models.Model):
                 "request_id", "a QR code keeps who expired it", is_text=True, is_forbidden=True
             ),
         ]
-        constraints = [models.UniqueConstraint(fields=["reference1"], name="qr_code_reference_unique")]
+        constraints = [
+            models.UniqueConstraint(fields=["reference1"], name="qr_code_reference_unique"),
+            models.UniqueConstraint(
+                fields=["replaces"],
+                condition=models.Q(replaces__isnull=False),
+                name="qr_code_replaced_once",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.id

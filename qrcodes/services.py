@@ -19,8 +19,15 @@ from payments.models import OPEN_REFERENCE, Payment, PaymentStatus
 from payments.shapes import event_data
 from qrcodes.errors import QrCodeNotExpirable, QrCodeNotFound, ReferenceInUse
 from qrcodes.models import QrCode
-from webhooks import events
+from webhooks import events, wakeup
 from webhooks.events import Subscription
+
+# What a code in the place of another one has in common with it. The amount is the same, too.
+RENEWED = ("reference", "metadata", "client_name", "client_bank_name", "client_bank_account")
+
+
+class NotRenewable(Exception):
+    """No code takes the place of this one: it is not over, or the shop wants none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +50,12 @@ def generate(
     now: datetime,
     amount: int,
     expiry_minutes: int,
+    replaces: QrCode | None = None,
     **fields: Any,
 ) -> NewQrCode:
     """Build a code for `amount` satang with its pending payment. Raises BankNotConfigured.
 
-    `subscriptions` of the merchant's endpoints: they get the event.
+    `subscriptions` of the merchant's endpoints: they get the event. replaces: see `renew`.
     """
     if not merchant.bank or not merchant.biller_id:
         raise BankNotConfigured()
@@ -72,6 +80,7 @@ def generate(
         QrCode,
         merchant=merchant,
         payment=payment,
+        replaces_id=None if replaces is None else replaces.pk,
         biller_id=merchant.biller_id,
         reference1=reference1,
         qr_data=thaiqr.bill_payment(
@@ -124,3 +133,57 @@ def expire(*, merchant: Merchant, qr_code_id: str, now: datetime) -> QrCode:
     qr_code.payment, qr_code.actor, qr_code.request_id = payment, context.actor, context.request_id
     qr_code.save(update_fields=["actor", "request_id"])
     return qr_code
+
+
+def is_renewable(payment: Payment, now: datetime) -> bool:
+    """Whether a payer may ask for another code: this one ended unpaid, and not by the word of the shop.
+
+    The reference tells the shop which order the new payment is for.
+    """
+    return (
+        payment.status_at(now) in (PaymentStatus.EXPIRED, PaymentStatus.FAILED)
+        and payment.reference is not None
+        and not payment.has_exceptions
+        and not payment.qr_code.actor
+    )
+
+
+def replacement_of(payment: Payment) -> QrCode | None:
+    """The code that took the place of this payment's."""
+    return QrCode.objects.filter(replaces=payment.pk).first()
+
+
+@transaction.atomic
+def renew(payment: Payment, *, now: datetime) -> QrCode:
+    """The code in the place of one that a payer could not pay. Each code has one at most, whoever asks.
+
+    Raises NotRenewable, BankNotConfigured.
+    """
+    old = Payment.objects.locked(payment.pk)  # a second click waits here
+    if (found := replacement_of(old)) is not None:
+        return found
+    if not is_renewable(old, now):
+        raise NotRenewable
+    merchant, lifetime = old.merchant, (old.expires_at or now) - old.created_at
+    if old.status == PaymentStatus.PENDING:
+        payments.expire([old], now=now)
+    fields = {name: value for name in RENEWED if (value := getattr(old, name)) is not None}
+    new = generate(
+        merchant=merchant,
+        subscriptions=events.subscriptions_of([merchant.pk]).get(merchant.pk, []),
+        now=now,
+        amount=old.amount,
+        expiry_minutes=max(1, round(lifetime.total_seconds() / 60)),
+        replaces=old.qr_code,
+        **fields,
+    )
+    try:
+        with transaction.atomic():
+            rows.insert_together(new.rows)
+    except IntegrityError as refused:
+        if OPEN_REFERENCE in str(refused):
+            raise NotRenewable from None  # the shop made another code for this order
+        raise
+    if events.has_deliveries(new.event_rows):
+        wakeup.wake_on_commit()
+    return new.qr_code

@@ -67,7 +67,7 @@ def publish(new_event: NewEvent) -> None:
 
 def publish_many(new_events: Sequence[NewEvent]) -> None:
     """Publish events in the caller's transaction: one with two statements, many with three."""
-    subscriptions = _subscriptions({new_event.merchant_id for new_event in new_events})
+    subscriptions = subscriptions_of({new_event.merchant_id for new_event in new_events})
     parents = _parents(new_events) if telemetry.is_on() else {}
     prepared = [
         row
@@ -115,7 +115,7 @@ def build_ping(endpoint: Endpoint, now: datetime) -> Event:
     return build(NewEvent(endpoint.merchant_id, PING, endpoint.id, {"webhook_id": endpoint.id}, now))
 
 
-def _subscriptions(merchant_ids: Iterable[str]) -> dict[str, list[Subscription]]:
+def subscriptions_of(merchant_ids: Iterable[str]) -> dict[str, list[Subscription]]:
     """The subscriptions of each merchant."""
     found: dict[str, list[Subscription]] = {}
     endpoints = rows.run(

@@ -30,12 +30,13 @@ class Migration(migrations.Migration):
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor who expired it early. Empty if it expired at expires_at.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('replaces', models.ForeignKey(db_constraint=False, db_index=False, help_text='The expired or declined code in whose place a payer asked for this one.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='qrcodes.qrcode')),
             ],
             options={
                 'verbose_name': 'QR code',
                 'verbose_name_plural': 'QR codes',
                 'permissions': [('expire_qrcode', 'Can expire QR codes')],
-                'constraints': [models.UniqueConstraint(fields=('reference1',), name='qr_code_reference_unique')],
+                'constraints': [models.UniqueConstraint(fields=('reference1',), name='qr_code_reference_unique'), models.UniqueConstraint(condition=models.Q(('replaces__isnull', False)), fields=('replaces',), name='qr_code_replaced_once')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
@@ -44,7 +45,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")) THEN RAISE EXCEPTION \'a QR code never changes\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='afe72940fa72af3f851233696a31980c60459671', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."replaces_id" IS DISTINCT FROM NEW."replaces_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")) THEN RAISE EXCEPTION \'a QR code never changes\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='655e64d8e6b9ec90be6130d74e9763d9681f6eae', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',

@@ -12,6 +12,17 @@ BEGIN
     ) IS NOT TRUE THEN
         RAISE EXCEPTION 'there is no such payment of the code' USING ERRCODE = 'foreign_key_violation';
     END IF;
+    -- A code takes the place of one that ended unpaid, for the same sum and order. The unique index says: of one at most.
+    IF NEW.replaces_id IS NOT NULL THEN
+        IF NOT EXISTS (
+            SELECT FROM public.payments_payment AS ended, public.payments_payment AS made
+            WHERE ended.id = NEW.replaces_id AND made.id = NEW.payment_id AND ended.merchant_id = NEW.merchant_id
+                AND ended.qr_code_id IS NOT NULL AND ended.status IN ('expired', 'failed')
+                AND ended.amount = made.amount AND ended.reference = made.reference
+        ) THEN
+            RAISE EXCEPTION 'this code cannot be replaced' USING ERRCODE = 'check_violation';
+        END IF;
+    END IF;
     RETURN NULL;
 END $$;
 
