@@ -1,6 +1,7 @@
-"""The card of a code: what it says, who may have how many, and caching. `qrcodes.drawing` draws it."""
+"""Cards of codes and receipts: what they say, who may have how many, caching. `qrcodes.drawing` draws."""
 
 import hashlib
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ DRAWN_AT_ONCE, WAIT_SECONDS = 2, 2.0
 # At most 100 kB each.
 CACHED_CARDS = 64
 # Part of the ETag: a new look gets a new number.
-LOOK = 2
+LOOK = 3
 _slots = Bulkhead()
 
 
@@ -46,14 +47,29 @@ def respond(request: HttpRequest, payment: Payment, wanted: CardRequest) -> Http
 
     Raises TooManyQrCards.
     """
-    payload = payment.qr_code.qr_data
+    return _respond(request, payment, wanted, payment.qr_code.qr_data, texts_of, payment.qr_code_id)
+
+
+def respond_receipt(request: HttpRequest, payment: Payment, lang: str) -> HttpResponse:
+    """The receipt of a paid code, on a card without a code. Raises TooManyQrCards."""
+    return _respond(request, payment, CardRequest(lang=lang), "", receipt_texts_of, f"{payment.id}-receipt")
+
+
+def _respond(
+    request: HttpRequest,
+    payment: Payment,
+    wanted: CardRequest,
+    payload: str,
+    texts_in_language: Callable[[Payment], Texts],
+    name: str | None,
+) -> HttpResponse:
     with translation.override(wanted.lang):
-        texts = texts_of(payment)
+        texts = texts_in_language(payment)
     etag = '"' + hashlib.sha256(repr((LOOK, wanted, payload, texts)).encode()).hexdigest()[:32] + '"'
     headers = {"ETag": etag, "Cache-Control": "no-cache", "X-Robots-Tag": "noindex"}
     if etag in request.headers.get("If-None-Match", ""):
         return HttpResponseNotModified(headers=headers)
-    headers["Content-Disposition"] = f'inline; filename="{payment.qr_code_id}.{wanted.format}"'
+    headers["Content-Disposition"] = f'inline; filename="{name}.{wanted.format}"'
     rate_limits.check(f"qr-card:{payment.merchant_id}", MERCHANT_RATE, TooManyQrCards)
     try:
         with _slots.hold(payment.merchant_id, total=DRAWN_AT_ONCE, share=1, wait_seconds=WAIT_SECONDS):
@@ -76,11 +92,26 @@ def _draw(wanted: CardRequest, payload: str, texts: Texts) -> bytes:
 
 def texts_of(payment: Payment) -> Texts:
     """The texts in the active language. Times are those of Bangkok."""
-    at = (payment.expires_at or payment.created_at).astimezone(clock.BANGKOK)
+    at = clock.display_to_payer(payment.expires_at or payment.created_at)
+    return _texts(payment, payment.amount, _("Pay before %(at)s (Bangkok time)") % {"at": at})
+
+
+def receipt_texts_of(payment: Payment) -> Texts:
+    """What a payer may keep as a proof. A tax invoice has other rules, and comes from the shop."""
+    at = clock.display_to_payer(payment.completed_at or payment.created_at)
+    facts = [_("Paid on %(at)s (Bangkok time)") % {"at": at}]
+    if payment.bank_reference:
+        facts.append(f"{_('Bank reference')} {payment.bank_reference}")
+    return _texts(payment, payment.received, _("This is not a tax invoice."))._replace(
+        title=_("PROOF OF PAYMENT"), facts=tuple(facts)
+    )
+
+
+def _texts(payment: Payment, amount: int, note: str) -> Texts:
     return Texts(
         shop=payment.merchant.name,
-        amount=money.display(payment.amount),
+        amount=money.with_sign(amount),
         reference=f"{_('Reference')} {payment.reference}" if payment.reference else "",
-        expiry=_("Pay before %(at)s (Bangkok time)") % {"at": f"{at:%Y-%m-%d %H:%M:%S}"},
+        note=note,
         test_mark=_("Test mode: no real money") if payment.merchant.mode == Mode.TEST else "",
     )

@@ -1,5 +1,7 @@
 """Draw the card of a code: a frame with the code, the shop, the amount, the reference and the expiry.
 
+A receipt is a card without a code.
+
 `layout` decides what stands where; `png` and `pdf` write it.
 """
 
@@ -12,5 +14,8 @@ class Texts(NamedTuple):
     shop: str
     amount: str
     reference: str
-    expiry: str
+    note: str
     test_mark: str
+    title: str = "THAI QR PAYMENT"
+    facts: tuple[str, ...] = ()
+    """Lines of a receipt, in the place of the code."""

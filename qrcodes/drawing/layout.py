@@ -18,6 +18,7 @@ BAND, FRAME, TEST_BAND = 160.0, 14.0, 64.0
 MARGIN = 60.0
 CODE_SIDE, CODE_TOP = 770.0, 226.0
 """The square of the code, with its quiet zone."""
+RECEIPT_UP = 620.0
 SMALL_NAME = 44.0
 """The smallest letters of the shop's name, in units an em."""
 
@@ -62,6 +63,7 @@ class Card:
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
     code: Matrix
+    """Empty on a receipt."""
 
 
 def arrange(texts: Texts, payload: str) -> Card:
@@ -69,21 +71,24 @@ def arrange(texts: Texts, payload: str) -> Card:
         Box(0, 0, WIDTH, HEIGHT, NAVY),
         Box(FRAME, BAND, WIDTH - 2 * FRAME, HEIGHT - BAND - FRAME, WHITE),
     ]
-    lines = [_line("THAI QR PAYMENT", 76, 108, ink=WHITE, bold=True)]
+    lines = [_line(texts.title, 76, 108, ink=WHITE, bold=True)]
     if texts.test_mark:
         boxes.append(Box(FRAME, BAND, WIDTH - 2 * FRAME, TEST_BAND, AMBER))
         lines.append(_line(texts.test_mark, 38, BAND + 47, ink=WHITE, bold=True))
-    lines += _shop(texts.shop)
-    lines.append(_line(texts.amount, 96, 1206, bold=True))
+    # A receipt has no code, and begins higher.
+    up = 0 if payload else RECEIPT_UP
+    lines += _shop(texts.shop, up)
+    lines.append(_line(texts.amount, 96, 1206 - up, bold=True))
     if texts.reference:
-        lines.append(_line(texts.reference, 40, 1274, ink=SOFT))
-    lines.append(_line(texts.expiry, 40, 1340, ink=SOFT))
-    return Card(tuple(boxes), tuple(lines), modules(payload))
+        lines.append(_line(texts.reference, 40, 1274 - up, ink=SOFT))
+    lines += [_line(fact, 44, 800 + 80 * place) for place, fact in enumerate(texts.facts)]
+    lines.append(_line(texts.note, 40, 1340, ink=SOFT))
+    return Card(tuple(boxes), tuple(lines), modules(payload) if payload else [])
 
 
-def _shop(name: str) -> list[Line]:
+def _shop(name: str, up: float) -> list[Line]:
     """The name on one line, or on two if it is long."""
-    first = _line(name, 60, 1084, bold=True, smallest=SMALL_NAME)
+    first = _line(name, 60, 1084 - up, bold=True, smallest=SMALL_NAME)
     if first.run.width == _shaped(name, bold=True).width:
         return [first]
     # The second line begins behind a space, else between two letters.
@@ -91,7 +96,7 @@ def _shop(name: str) -> list[Line]:
     space = name.rfind(" ", 0, end + 1)
     at = space if space > 0 else end
     return [
-        _line(text, SMALL_NAME, baseline, bold=True, smallest=SMALL_NAME)
+        _line(text, SMALL_NAME, baseline - up, bold=True, smallest=SMALL_NAME)
         for text, baseline in ((name[:at], 1052), (name[at:], 1112))
     ]
 

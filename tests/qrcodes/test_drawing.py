@@ -30,9 +30,9 @@ NAMES = [
 def card(shop: str = "Somtam House", payload: str = PAYLOAD) -> Card:
     texts = Texts(
         shop=shop,
-        amount="2,000,000.00 THB",
+        amount="฿2,000,000.00",
         reference="Reference " + "W" * 35,
-        expiry="Pay before 2026-11-25 23:59:05 (Bangkok time)",
+        note="Pay before 25 Nov 2026 23:59 (Bangkok time)",
         test_mark="Test mode: no real money",
     )
     return layout.arrange(texts, payload)

@@ -71,7 +71,7 @@ def test_pdf_needs_no_font(shop: Shop) -> None:
     assert b"/Font" not in pdf
     properties = PdfReader(io.BytesIO(pdf)).metadata
     assert properties is not None
-    assert properties.title == "Somtam House · 1,500.00 THB"
+    assert properties.title == "Somtam House · ฿1,500.00"
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_card_says_shop_amount_reference_expiry_and_test(shop: Shop, noon: datet
     english, thai = (texts_of(payment, language) for language in ("en", "th"))
     assert english == [
         "Somtam House",
-        "1,500.00 THB",
+        "฿1,500.00",
         "Reference INV-7",
-        "Pay before 2026-11-21 13:30:00 (Bangkok time)",
+        "Pay before 21 Nov 2026 13:30 (Bangkok time)",
         "Test mode: no real money",
     ]
     assert thai[2:] == [
         "เลขอ้างอิง INV-7",
-        "จ่ายก่อน 2026-11-21 13:30:00 น. (เวลาประเทศไทย)",
+        "จ่ายก่อน 21 พ.ย. 2569 13:30 น. (เวลาประเทศไทย)",
         "โหมดทดสอบ: ไม่ใช่เงินจริง",
     ]
 
@@ -139,7 +139,7 @@ def texts_of(payment: Any, language: str) -> list[str]:
     from django.utils import translation
 
     with translation.override(language):
-        return [*qr_cards.texts_of(payment)]
+        return [*qr_cards.texts_of(payment)[:5]]
 
 
 @pytest.mark.slow
