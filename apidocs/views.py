@@ -14,7 +14,7 @@ from apidocs import reference
 from core.http.api import View, get_or_head_only
 from core.http.openapi import Operation
 from core.http.responses import JSON
-from qrcodes.payment_page import language_links, language_of
+from merchants.payer_pages import language_links, language_of
 
 TEXT = "text/plain; charset=utf-8"
 CACHED = {"Cache-Control": "public, max-age=300"}

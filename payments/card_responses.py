@@ -4,7 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404
+from django.utils import translation
 
 from banks import ChargeResult
 from core import clock, ids, money
@@ -13,6 +14,7 @@ from core.http.api import get_or_head_only
 from core.http.responses import ApiResponse, error_response
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.services import TwoPhaseJob
+from merchants import payer_pages
 from payments import cards, usual_amounts
 from payments.cards import Purchase
 from payments.errors import (
@@ -32,10 +34,6 @@ DECLINES: dict[str, Callable[[], ApiError]] = {
     "expired_card": ExpiredCard,
     "processing_error": ProcessingError,
 }
-PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
-    "form-action 'none'"
-)
 
 
 def job(purchase: Purchase, now: Callable[[], datetime]) -> TwoPhaseJob[ChargeResult]:
@@ -94,15 +92,14 @@ def return_page(request: HttpRequest, payment_id: str) -> HttpResponse:
     is_pending = payment.status == PaymentStatus.PENDING
     if is_pending:
         cards.inquire_soon(payment.id, now=clock.now())
-    context = {
-        "payment": payment,
-        "shop": payment.merchant.name,
-        "amount": money.display(payment.amount),
-        "is_pending": is_pending,
-        "is_paid": payment.status in (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED),
-    }
-    page = render(request, "payments/card.html", context)
-    page.headers["Content-Security-Policy"] = PAGE_POLICY
+    is_paid = payment.status in (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED)
+    with translation.override(payer_pages.language_of(request)):
+        context = {
+            "payment": payment,
+            "amount": money.with_sign(payment.amount),
+            "paid_at": payment.completed_at and clock.display_to_payer(payment.completed_at),
+            "state": "sending" if is_pending else "paid" if is_paid else "failed",
+        }
+        page = payer_pages.respond(request, "payments/card.html", context, merchant=payment.merchant)
     page.headers["Cache-Control"] = "no-store"
-    page.headers["Referrer-Policy"] = "no-referrer"
     return page

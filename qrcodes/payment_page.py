@@ -7,38 +7,37 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
-from urllib.parse import urlencode
 
 import orjson
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified, HttpResponseRedirect
+from django.urls import reverse
 from django.utils import translation
-from django.utils.translation.trans_real import parse_accept_lang_header
+from django.views.decorators.csrf import csrf_exempt
 
 from core import clock, ids, money
 from core.errors import ApiError
-from core.http import client_addresses, rate_limits, responses
+from core.http import api, client_addresses, rate_limits, responses
 from core.http.api import error_response, get_or_head_only
 from core.http.rate_limits import RateLimit
-from merchants import page_origins
+from merchants import page_origins, page_settings, payer_pages
+from merchants.errors import BankNotConfigured
 from merchants.models import Mode
+from merchants.payer_pages import language_of
 from payments.models import HELD_EXCESS_STATUSES, HELD_STATUSES, Payment, PaymentStatus
-from qrcodes import images, qr_cards
+from qrcodes import images, qr_cards, services
 from qrcodes.errors import QrCodeGone, QrCodeInReview, QrCodeNotFound, TooManyPageRequests
 from qrcodes.models import word_of
 from qrcodes.qr_cards import CardRequest
+from qrcodes.services import NotRenewable
 
 # Requests of one network for pages and their states. The customers of a shop share the network of its Wi-Fi.
 RATE = RateLimit(per_second=50, burst=200)
 CARD_RATE = RateLimit(per_second=2, burst=30)  # each is drawn for 35 ms
-LANGUAGES = {"th": "ไทย", "en": "English"}
+RENEWAL_RATE = RateLimit(per_second=0.2, burst=10)
 # Banks report late. An older expired page does not ask any more.
 ASKS_AFTER_EXPIRY = timedelta(hours=1)
-PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors {ancestors}"
-)
+POLICY = "script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors {ancestors}"
 
 
 class PageState(StrEnum):
@@ -51,6 +50,10 @@ class PageState(StrEnum):
     REVIEW = "review"  # not paid; money arrived that does not match
     EXPIRED = "expired"
     FAILED = "failed"
+
+
+PAID = (PageState.PAID, PageState.EXCESS)
+ENDED = (PageState.EXPIRED, PageState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +70,54 @@ class _Shown:
 
 @get_or_head_only
 def page(request: HttpRequest, qr_code_id: str) -> HttpResponse:
-    language, now, origins = language_of(request), clock.now(), []
-    with translation.override(language):
+    with translation.override(language_of(request)):
         try:
             payment = _find(request, qr_code_id)
         except ApiError as error:
-            context = {"error": error, "language": language}
-            response = render(request, "qrcodes/no_payment.html", context, status=error.status)
-            if error.retry_after is not None:
-                response.headers["Retry-After"] = str(error.retry_after)
-        else:
-            origins = payment.merchant.page_origins
-            back = page_origins.return_url(payment.merchant, request.GET.get("return_url", ""))
-            context = _context(payment, _shown(payment, now), now) | {
-                "return_url": back,
-                "languages": language_links(**({} if back is None else {"return_url": back})),
-            }
-            response = render(request, "qrcodes/pay.html", context)
-    policy = PAGE_POLICY.format(ancestors=" ".join(origins) or "'none'")
-    response.headers["Content-Security-Policy"] = policy
-    response.headers["Content-Language"] = language
+            return _no_payment(request, error)
+        now, merchant = clock.now(), payment.merchant
+        shown = _shown(payment, now)
+        if shown.state in ENDED and (later := services.replacement_of(payment)) is not None:
+            return _redirect(request, later.id)
+        back = page_origins.return_url(merchant, request.GET.get("return_url", ""))
+        context = _context(payment, shown, now) | {
+            "return_url": back,
+            "query": request.GET.urlencode(),
+            "languages": payer_pages.language_links(**({} if back is None else {"return_url": back})),
+        }
+        policy = POLICY.format(ancestors=" ".join(merchant.page_origins) or "'none'")
+        return payer_pages.respond(request, "qrcodes/pay.html", context, merchant=merchant, policy=policy)
+
+
+@csrf_exempt  # the id is the secret; there is no cookie
+def renew(request: HttpRequest, qr_code_id: str) -> HttpResponse:
+    """Make another code in the place of one that ended unpaid, and lead to its page."""
+    if request.method != "POST":
+        return _redirect(request, qr_code_id)
+    with translation.override(language_of(request)):
+        try:
+            _check_rate(request, "payment-renewal", RENEWAL_RATE)
+            payment = _find(request, qr_code_id)
+            if not page_settings.offers_new_code(payment.merchant_id):
+                raise NotRenewable
+            return _redirect(request, services.renew(payment, now=clock.now()).id)
+        except (NotRenewable, BankNotConfigured):
+            return _redirect(request, qr_code_id)
+        except ApiError as error:
+            return _no_payment(request, error)
+
+
+def _redirect(request: HttpRequest, qr_code_id: str) -> HttpResponse:
+    """To the page of a code, with the language and the way back."""
+    query = request.GET.urlencode()
+    url = reverse("payment-page", args=[qr_code_id])
+    return HttpResponseRedirect(f"{url}?{query}" if query else url, status=303)
+
+
+def _no_payment(request: HttpRequest, error: ApiError) -> HttpResponse:
+    response = payer_pages.respond(request, "qrcodes/no_payment.html", {"error": error}, status=error.status)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
     return response
 
 
@@ -124,6 +155,32 @@ def card(request: HttpRequest, qr_code_id: str) -> HttpResponse:
         return error_response(error, request)
 
 
+@get_or_head_only
+def receipt(request: HttpRequest, qr_code_id: str) -> HttpResponse:
+    """The receipt as a PNG. Without one, the page says why."""
+    try:
+        payment = _find(request, qr_code_id)
+        if _shown(payment, clock.now()).state not in PAID:
+            return _redirect(request, qr_code_id)
+        _check_rate(request, "payment-card", CARD_RATE)
+        return qr_cards.respond_receipt(request, payment, language_of(request))
+    except ApiError as error:
+        return error_response(error, request)
+
+
+@get_or_head_only
+def logo(request: HttpRequest, version: str) -> HttpResponse:
+    """A logo by its SHA-256, so that browsers may keep it for ever."""
+    try:
+        _check_rate(request, "payment-page", RATE)
+    except TooManyPageRequests as error:
+        return error_response(error, request)
+    if (picture := page_settings.logo(version)) is None:
+        return api.not_found(request)
+    headers = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return HttpResponse(picture, content_type="image/png", headers=headers)
+
+
 def check_payable(payment: Payment, now: datetime) -> None:
     """Raises QrCodeGone unless the code waits for its money, and no other money arrived for it."""
     shown = _shown(payment, now)
@@ -157,45 +214,28 @@ def _shown(payment: Payment, now: datetime) -> _Shown:
     return _Shown(PageState.EXCESS if payment.completed_at is not None else PageState.REVIEW, held)
 
 
-def language_of(request: HttpRequest) -> str:
-    """The language that the customer chose, else the first of the browser that the page has, else Thai."""
-    chosen = request.GET.get("lang")
-    if chosen in LANGUAGES:
-        return chosen
-    accepted = parse_accept_lang_header(request.headers.get("Accept-Language", "").lower())
-    return next((name[:2] for name, _weight in accepted if name[:2] in LANGUAGES), "th")
-
-
-def language_links(**kept: str) -> list[tuple[str, str, str]]:
-    """A page in each language: its code, its name, and the query. kept: the other parameters."""
-    return [(code, name, "?" + urlencode({"lang": code} | kept)) for code, name in LANGUAGES.items()]
-
-
 def _seconds_left(expires_at: datetime, now: datetime) -> int:
     return max(0, int((expires_at - now).total_seconds()))
 
 
 def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
-    is_test = payment.merchant.mode == Mode.TEST
     expires_at = payment.expires_at or now
     is_open = shown.state == PageState.PENDING
-    at = expires_at.astimezone(clock.BANGKOK)
-    is_today = at.date() == now.astimezone(clock.BANGKOK).date()
+    paid_at = payment.completed_at
     return {
         "payment": payment,
-        "shop": payment.merchant.name,
-        "amount": money.display(payment.amount),
-        "reference": payment.reference,
-        "held_amount": money.display(shown.held_amount),
+        "amount": money.with_sign(payment.amount),
+        "held_amount": money.with_sign(shown.held_amount),
         "state": shown.state,
         "etag": shown.etag,
         "seconds_left": _seconds_left(expires_at, now),
-        "pay_before": f"{at:%H:%M:%S}" if is_today else f"{at:%Y-%m-%d %H:%M:%S}",
+        "pay_before": clock.display_to_payer(expires_at),
+        "paid_at": paid_at and clock.display_to_payer(paid_at),
+        "has_receipt": shown.state in PAID,
+        "is_renewable": shown.state in ENDED and services.is_renewable(payment, now),
         "is_open": is_open,
         "may_change": is_open
         or shown.state == PageState.REVIEW
         or (shown.state == PageState.EXPIRED and now - expires_at < ASKS_AFTER_EXPIRY),
-        "is_test": is_test,
-        "has_sandbox_bank": is_test and bool(settings.SANDBOX_BANK_SECRET),
-        "language": translation.get_language(),
+        "has_sandbox_bank": payment.merchant.mode == Mode.TEST and bool(settings.SANDBOX_BANK_SECRET),
     }

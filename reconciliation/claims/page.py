@@ -8,7 +8,6 @@ from functools import cache
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
 from django.template import loader
 from django.urls import reverse
 from django.utils import translation
@@ -20,9 +19,9 @@ from core import clock, money
 from core.errors import ApiError, MethodNotAllowed
 from core.http import api, client_addresses, rate_limits, uploads
 from core.http.rate_limits import RateLimit
-from merchants.models import Mode
+from merchants import payer_pages
+from merchants.payer_pages import language_of
 from qrcodes.errors import TooManyPageRequests
-from qrcodes.payment_page import language_links, language_of
 from reconciliation.claims import proof
 from reconciliation.claims.form import ACCOUNT, ClaimForm
 from reconciliation.slips import pictures
@@ -35,10 +34,7 @@ from refunds.models import ClaimLink, Refund, RefundPendingReason, RefundStatus
 # Of one network. Wrong proofs are limited in the database, see `refunds.claims`.
 RATE = RateLimit(per_second=0.5, burst=30)
 METHODS = ("GET", "HEAD", "POST")
-PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
-)
+POLICY = "form-action 'self'; frame-ancestors 'none'"
 REFUSALS: dict[type[Exception], tuple[str, int]] = {
     ClaimLinkClosed: ("closed", 404),
     TooManyClaimTries: ("tries", 403),
@@ -53,25 +49,20 @@ def page(request: HttpRequest, token: str) -> HttpResponse:
         response = api.error_response(MethodNotAllowed(method=request.method), request)
         response.headers["Allow"] = ", ".join(METHODS)
         return response
-    language = language_of(request)
-    with translation.override(language):
+    with translation.override(language_of(request)):
         try:
-            response = _respond(request, token, language)
+            response = _respond(request, token)
         except tuple(REFUSALS) as refusal:
             reason, status = REFUSALS[type(refusal)]
-            response = _refuse(request, reason, language, status=status)
+            response = _refuse(request, reason, status=status)
         except TooManyPageRequests as error:
-            response = _refuse(request, "rate", language, status=error.status)
+            response = _refuse(request, "rate", status=error.status)
             response.headers["Retry-After"] = str(error.retry_after)
-    response.headers["Content-Security-Policy"] = PAGE_POLICY
-    response.headers["Content-Language"] = language
-    response.headers["Referrer-Policy"] = "no-referrer"
     return response
 
 
-def _refuse(request: HttpRequest, reason: str, language: str, *, status: int) -> HttpResponse:
-    context = {"reason": reason, "language": language}
-    return render(request, "refunds/no_claim.html", context, status=status)
+def _refuse(request: HttpRequest, reason: str, *, status: int) -> HttpResponse:
+    return payer_pages.respond(request, "refunds/no_claim.html", {"reason": reason}, status=status)
 
 
 def overloaded_page(request: HttpRequest) -> bytes:
@@ -87,21 +78,21 @@ def _overloaded_page(language: str) -> bytes:
         return loader.render_to_string("refunds/no_claim.html", context).encode()
 
 
-def _respond(request: HttpRequest, token: str, language: str) -> HttpResponse:
+def _respond(request: HttpRequest, token: str) -> HttpResponse:
     """Raises TooManyPageRequests, ClaimLinkClosed, TooManyClaimTries, ClaimsOfNetworkBlocked."""
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
     rate_limits.check(f"claim-page:{network}", RATE, TooManyPageRequests)
     link = claims.open_link(token, now=clock.now())
     if request.method != "POST":
-        return _show(request, link, ClaimForm(), language)
+        return _show(request, link, ClaimForm())
     if uploads.is_too_large(request.META) and link.takes_an_account:
         # The web server has dropped the form with its picture.
         problem = pictures.TOO_MANY_BYTES
-        return _show(request, link, ClaimForm(), language, status=413, problem=problem)
+        return _show(request, link, ClaimForm(), status=413, problem=problem)
     form = ClaimForm(request.POST, request.FILES)
     if not form.is_valid() or not _is_accepted(link, form, network):
-        return _show(request, claims.open_link(token, now=clock.now()), form, language, status=422)
-    chosen = urlencode({"lang": language})
+        return _show(request, claims.open_link(token, now=clock.now()), form, status=422)
+    chosen = urlencode({"lang": language_of(request)})
     return HttpResponseRedirect(f"{reverse('claim-page', args=[token])}?{chosen}", status=303)
 
 
@@ -139,7 +130,6 @@ def _show(
     request: HttpRequest,
     link: ClaimLink,
     form: ClaimForm,
-    language: str,
     *,
     status: int = 200,
     problem: str | Promise = "",
@@ -150,16 +140,14 @@ def _show(
         "is_named_by_payer": link.used_at is not None,
         "form": form,
         "problem": problem,
-        "shop": merchant.name,
-        "amount": money.display(refund.amount),
+        "amount": money.with_sign(refund.amount),
         "reference": refund.payment.reference,
         "tries_left": link.tries_left,
-        "until": f"{link.expires_at.astimezone(clock.BANGKOK):%Y-%m-%d %H:%M}",
-        "is_test": merchant.mode == Mode.TEST,
-        "language": language,
-        "languages": language_links(),
+        "until": clock.display_to_payer(link.expires_at),
     }
-    return render(request, "refunds/claim.html", context, status=status)
+    return payer_pages.respond(
+        request, "refunds/claim.html", context, merchant=merchant, policy=POLICY, status=status
+    )
 
 
 def _state(link: ClaimLink, refund: Refund) -> str:

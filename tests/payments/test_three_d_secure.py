@@ -46,7 +46,7 @@ def browser(settings: Settings) -> Client:
 
 
 def come_back(browser: Client, path: str) -> str:
-    page = browser.get(path)
+    page = browser.get(path, headers={"Accept-Language": "en"})
     assert page.status_code == 200
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     assert page.headers["Referrer-Policy"] == "no-referrer"

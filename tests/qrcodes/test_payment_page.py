@@ -1,5 +1,6 @@
 """The payment page over HTTP: what a customer reads in each state, languages, polling, limits."""
 
+import io
 import re
 from datetime import datetime, timedelta
 from typing import Any
@@ -7,11 +8,14 @@ from typing import Any
 import pytest
 import time_machine
 from django.test import Client
+from django.utils import translation
+from PIL import Image
 
 from core import ids
 from core.http.rate_limits import RateLimit
 from core.work import redis
-from qrcodes import payment_page
+from payments.models import Payment
+from qrcodes import payment_page, qr_cards
 from tests.conftest import SandboxBankClient, Shop
 from tests.factories import PaymentFactory
 from tests.reconciliation.builders import Seller
@@ -48,7 +52,7 @@ def test_code_has_the_address_of_its_payment_page(shop: Shop, settings: Any) -> 
 def test_open_code_shows_shop_amount_reference_and_picture(shop: Shop) -> None:
     code = shop.qr_code(reference="INV-2026-0042", client_name="Somchai Jaidee", description="Two lamps")
     page = read(code)
-    for shown in ("Somtam House", "1,500.00 THB", "INV-2026-0042", f"{code['qr_code_id']}/image?format=svg"):
+    for shown in ("Somtam House", "฿1,500.00", "INV-2026-0042", f"{code['qr_code_id']}/image?format=svg"):
         assert shown in page
     for hidden in ("Somchai", code["payment_id"], shop.merchant.id):
         assert hidden not in page
@@ -115,8 +119,9 @@ def test_page_counts_down_and_expires_by_the_clock(shop: Shop, noon: datetime) -
         code = shop.qr_code(expiry_minutes=15)
         clock.move_to(noon + timedelta(minutes=14))
         assert 'data-seconds-left="60"' in read(code)
-        assert "Pay before 12:15:00" in read(code)
-        assert re.search(r"Pay before \d{4}-\d{2}-\d{2} 11:59:00", read(shop.qr_code(expiry_minutes=1425)))
+        assert "Pay before 21 Nov 2026 12:15" in read(code)
+        assert "จ่ายก่อน 21 พ.ย. 2569 12:15 น." in read(code, "th")
+        assert "Pay before 22 Nov 2026 11:59" in read(shop.qr_code(expiry_minutes=1425))
         clock.move_to(noon + timedelta(minutes=15))
         assert heading(code) == "This code has expired"
         assert "qrcodes/pay.js" in read(code)  # the bank may still report the money
@@ -128,7 +133,7 @@ def test_money_that_does_not_match_is_never_shown_as_unpaid(shop: Shop, bank: Sa
     code = shop.qr_code()
     bank.notify(code, satang=100_000)
     assert heading(code) == "The shop checks your payment"
-    assert "1,000.00 THB arrived" in read(code)
+    assert "฿1,000.00 arrived" in read(code)
     shop.post(f"/v1/qr-codes/{code['qr_code_id']}/expire")
     assert heading(code) == "The shop checks your payment"
 
@@ -138,7 +143,37 @@ def test_second_payment_of_a_code_is_shown(shop: Shop, bank: SandboxBankClient) 
     bank.notify(code)
     bank.notify(code)
     assert heading(code) == "Paid, and more money arrived"
-    assert "1,500.00 THB arrived beside the amount" in read(code)
+    assert "฿1,500.00 arrived beside the amount" in read(code)
+
+
+@pytest.mark.slow
+def test_paid_page_has_time_reference_and_receipt(
+    shop: Shop, bank: SandboxBankClient, noon: datetime
+) -> None:
+    with time_machine.travel(noon, tick=False):
+        code = shop.qr_code(reference="INV-7")
+        receipt = f"{path_of(code)}/receipt.png"
+        assert Client().get(receipt).headers["Location"] == path_of(code)  # not paid yet
+        bank.notify(code)
+        payment = shop.payment(code["payment_id"])
+        page = read(code)
+        for shown in ("21 Nov 2026 12:00", payment["bank_reference"], f"{receipt}?lang=en"):
+            assert shown in page
+        assert "21 พ.ย. 2569 12:00 น." in read(code, "th")
+        answer = Client().get(f"{receipt}?lang=en")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/png")
+    assert Image.open(io.BytesIO(answer.content)).width == 1000
+    with translation.override("en"):
+        texts = qr_cards.receipt_texts_of(Payment.objects.get())
+    assert texts == (
+        "Somtam House",
+        "฿1,500.00",
+        "Reference INV-7",
+        "This is not a tax invoice.",
+        "Test mode: no real money",
+        "PROOF OF PAYMENT",
+        ("Paid on 21 Nov 2026 12:00 (Bangkok time)", f"Bank reference {payment['bank_reference']}"),
+    )
 
 
 @pytest.mark.slow
