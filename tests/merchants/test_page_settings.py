@@ -127,11 +127,12 @@ def test_page_of_a_shop_without_settings_has_none(shop: Shop) -> None:
 
 
 def test_logo_can_be_kept_by_its_address(shop: Shop) -> None:
-    row = change(shop, logo=page_settings.drawn_logo(picture()))
+    drawn = page_settings.drawn_logo(picture())
+    row = change(shop, logo=drawn)
     path = f"/pay/logos/{row.logo_version}.png"
     answer = Client().get(path)
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/png")
-    assert answer.content == bytes(row.logo)
+    assert answer.content == drawn
     assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     change(shop, logo=None)

@@ -67,7 +67,7 @@ ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
 MERCHANT_SLUGS = (
     *("issue-key", "accept-late-money", "review-late-money", "rename", "tax-details"),
     *("withdraw-unsettled", "wait-for-settlement", "set-fees"),
-    *("refuse-open-references", "allow-open-references", "page-origins", "test-connection"),
+    *("refuse-open-references", "allow-open-references", "page-origins", "page-settings", "test-connection"),
     *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
     *("set-nightly-payout", "stop-nightly-payout"),
 )
