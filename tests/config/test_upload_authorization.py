@@ -17,6 +17,7 @@ from config.concurrency import OverloadedError
 from core import clock
 from core.http import uploads
 from core.http.rate_limits import RateLimit
+from merchants.merchant_acts import MERCHANT_ACTS
 from reconciliation.slips.admin import CHECK_PERMISSION
 from refunds import claims
 from tests.concurrency import without_database
@@ -25,6 +26,7 @@ from tests.reconciliation.claims.builders import Claim, claim_of
 
 pytestmark = pytest.mark.django_db
 IMPORT, CHECK = sorted(uploads.UPLOAD_PERMISSIONS, reverse=True)
+LOGO = f"/admin/merchants/merchant/mch_5F{'x' * 27}/do/page-settings/"
 
 
 @pytest.fixture(autouse=True)
@@ -60,15 +62,21 @@ def uploader(session: str, path: str = IMPORT, **changes: str) -> str | None:
     return upload_authorization.find_uploader(environ(session, path, **changes))
 
 
-@pytest.mark.parametrize("path", [IMPORT, CHECK])
+@pytest.mark.parametrize("path", [IMPORT, CHECK, LOGO])
 def test_user_with_the_permission_may_upload(path: str) -> None:
-    user = staff(uploads.UPLOAD_PERMISSIONS[path])
+    user = staff(str(uploads.permission_of(path)))
     assert uploader(session_of(user), path) == str(user.pk)
+
+
+def test_other_acts_of_a_merchant_take_no_upload() -> None:
+    for path in (LOGO.replace("page-settings", "rename"), f"{LOGO}x", LOGO.replace("x", "/")):
+        assert uploads.permission_of(path) is None
 
 
 def test_upload_permissions_equal_the_page_permissions() -> None:
     assert uploads.UPLOAD_PERMISSIONS[CHECK] == CHECK_PERMISSION
     assert uploads.UPLOAD_PERMISSIONS[IMPORT] == "reconciliation.import_statement"
+    assert uploads.permission_of(LOGO) in [act.permission for act in MERCHANT_ACTS]
 
 
 def test_user_without_the_permission_may_not_upload() -> None:
