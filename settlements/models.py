@@ -17,14 +17,14 @@ from payments.models import Payment
 ARRIVES_WITHIN = timedelta(days=4)
 
 
-class TransferState(models.TextChoices):
+class AcquirerTransferState(models.TextChoices):
     PENDING = "pending"  # the acquirer will send it
     SENT = "sent"  # its bank has it
     PAID = "paid"  # it arrived
     FAILED = "failed"  # it will not arrive: a later one pays the same money
 
 
-OPEN_STATES = (TransferState.PENDING, TransferState.SENT)
+OPEN_STATES = (AcquirerTransferState.PENDING, AcquirerTransferState.SENT)
 
 
 class AcquirerTransferQuerySet(models.QuerySet["AcquirerTransfer"]):
@@ -38,7 +38,9 @@ class AcquirerTransferQuerySet(models.QuerySet["AcquirerTransfer"]):
 
     def arrived_unseen(self, net_amount: int) -> Self:
         """Transfers of this amount that arrived, and that no bank transaction shows; the newest first."""
-        unseen = self.filter(state=TransferState.PAID, bank_transaction_id=None, net_amount=net_amount)
+        unseen = self.filter(
+            state=AcquirerTransferState.PAID, bank_transaction_id=None, net_amount=net_amount
+        )
         return unseen.order_by("-created_at")
 
 
@@ -46,8 +48,12 @@ class AcquirerTransfer(StateMachine):
     """Money that an acquirer transfers to our bank account, as it reports it. Amounts are satang."""
 
     TRANSITIONS = {
-        TransferState.PENDING: {TransferState.SENT, TransferState.PAID, TransferState.FAILED},
-        TransferState.SENT: {TransferState.PAID, TransferState.FAILED},
+        AcquirerTransferState.PENDING: {
+            AcquirerTransferState.SENT,
+            AcquirerTransferState.PAID,
+            AcquirerTransferState.FAILED,
+        },
+        AcquirerTransferState.SENT: {AcquirerTransferState.PAID, AcquirerTransferState.FAILED},
     }
     STATE_FIELD = "state"
 
@@ -58,7 +64,7 @@ class AcquirerTransfer(StateMachine):
     fee = models.BigIntegerField(help_text="Satang: the price of the transfer.")
     fee_vat = models.BigIntegerField(help_text="Satang: the VAT of this price.")
     net_amount = models.BigIntegerField(help_text="Satang that arrive at our bank.")
-    state = models.CharField(max_length=7, choices=TransferState.choices)
+    state = models.CharField(max_length=7, choices=AcquirerTransferState.choices)
     created_at = models.DateTimeField(help_text="The acquirer's time.")
     arrived_at = models.DateTimeField(null=True, help_text="The acquirer's time.")
     bank_transaction_id = PublicId(null=True, help_text="The money as our bank reports it.")
@@ -86,7 +92,7 @@ class AcquirerTransfer(StateMachine):
             ),
         ]
         constraints = [
-            known("state", TransferState, name="acquirertransfer_state_known"),
+            known("state", AcquirerTransferState, name="acquirertransfer_state_known"),
             models.UniqueConstraint(fields=["acquirer", "transfer_id"], name="acquirertransfer_once"),
             models.UniqueConstraint(fields=["bank_transaction_id"], name="acquirertransfer_seen_once"),
             models.CheckConstraint(
@@ -95,8 +101,8 @@ class AcquirerTransfer(StateMachine):
                 name="acquirertransfer_amounts_add_up",
             ),
             models.CheckConstraint(
-                condition=Q(state=TransferState.PAID, arrived_at__isnull=False)
-                | ~Q(state=TransferState.PAID) & Q(arrived_at__isnull=True),
+                condition=Q(state=AcquirerTransferState.PAID, arrived_at__isnull=False)
+                | ~Q(state=AcquirerTransferState.PAID) & Q(arrived_at__isnull=True),
                 name="acquirertransfer_arrived_iff_paid",
             ),
         ]

@@ -12,7 +12,7 @@ from ledger import accounts
 from ledger import services as ledger
 from payments.models import Payment
 from settlements.errors import NothingToBook, QuestionClosed
-from settlements.models import AcquirerTransfer, OpenQuestion, QuestionKind, TransferState
+from settlements.models import AcquirerTransfer, AcquirerTransferState, OpenQuestion, QuestionKind
 
 log = logging.getLogger("settlements")
 
@@ -60,7 +60,7 @@ def close(question_id: str, *, note: str, is_booked: bool, now: datetime) -> Ope
     if question.closed_at is not None:
         raise QuestionClosed()
     transfer = question.transfer
-    has_arrived = transfer is not None and transfer.state == TransferState.PAID
+    has_arrived = transfer is not None and transfer.state == AcquirerTransferState.PAID
     if is_booked and not (has_arrived and question.difference and question.kind != QuestionKind.LATE):
         raise NothingToBook()
     # What changed after the books had it is missing at our bank. Anything else is on the acquirer's account.

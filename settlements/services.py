@@ -32,11 +32,11 @@ from settlements.models import (
     ARRIVES_WITHIN,
     OPEN_STATES,
     AcquirerTransfer,
+    AcquirerTransferState,
     ItemKind,
     QuestionKind,
     SettledItem,
     Settlement,
-    TransferState,
 )
 from settlements.shapes import settlement_object
 from transfers.models import Transfer
@@ -128,7 +128,7 @@ def _store(acquirer: str, reported: ReportedTransfer, now: datetime) -> str:
             "fee": reported.fee,
             "fee_vat": reported.fee_vat,
             "net_amount": reported.net,
-            "state": TransferState.PENDING,
+            "state": AcquirerTransferState.PENDING,
             "created_at": reported.created_at,
         },
     )
@@ -144,7 +144,10 @@ def _store(acquirer: str, reported: ReportedTransfer, now: datetime) -> str:
 def _advance(transfer_id: str, reported: ReportedTransfer, now: datetime) -> None:
     """Act on what became of a transfer. In a commit of its own, because a fee that is new moves money too."""
     transfer, state = AcquirerTransfer.objects.select_for_update().get(pk=transfer_id), reported.state
-    if state in (transfer.state, TransferState.PENDING):  # a transfer that was sent may be tried again
+    if state in (
+        transfer.state,
+        AcquirerTransferState.PENDING,
+    ):  # a transfer that was sent may be tried again
         return
     if transfer.state not in OPEN_STATES:
         if state in ("paid", "failed"):
@@ -154,7 +157,7 @@ def _advance(transfer_id: str, reported: ReportedTransfer, now: datetime) -> Non
     if state == "paid":
         _arrive(transfer, reported.paid_at or now, now)
         return
-    transfer.transition(TransferState(state))
+    transfer.transition(AcquirerTransferState(state))
     if state == "failed":
         _release(transfer)
 
@@ -271,7 +274,7 @@ def _compare_refund(
 ) -> None:
     """Ask about a refund that a transfer took off before, or of which it takes off another amount."""
     before = SettledItem.objects.filter(payment_id=refund.payment_id, refund_id=refund.pk)
-    if before.exclude(transfer__state=TransferState.FAILED).exists():
+    if before.exclude(transfer__state=AcquirerTransferState.FAILED).exists():
         _ask_about_repeat(transfer, refund.payment, reported, now)
     elif difference := reported.net + refund.amount:
         questions.ask(
@@ -321,7 +324,7 @@ def _part(
 
 def _arrive(transfer: AcquirerTransfer, arrived_at: datetime, now: datetime) -> None:
     """Book the transfer and settle what it pays."""
-    transfer.transition(TransferState.PAID, arrived_at=arrived_at)
+    transfer.transition(AcquirerTransferState.PAID, arrived_at=arrived_at)
     parts = list(transfer.settlements.select_related("merchant").order_by("pk"))
     charges = settling.lock(
         transfer.items.filter(settlement__isnull=False).values_list("payment_id", flat=True)
@@ -357,7 +360,7 @@ def _release(transfer: AcquirerTransfer) -> None:
 def _ask_what_is_missing(acquirer: str, now: datetime) -> None:
     """Ask about charges that no transfer pays, while it has paid later ones."""
     paying = Exists(Settlement.objects.filter(transfer=OuterRef("pk")))
-    paid = AcquirerTransfer.objects.filter(paying, acquirer=acquirer, state=TransferState.PAID)
+    paid = AcquirerTransfer.objects.filter(paying, acquirer=acquirer, state=AcquirerTransferState.PAID)
     newest = paid.order_by("-created_at").first()
     if newest is None:
         return

@@ -16,10 +16,10 @@ from core.console.summaries import Summary
 from settlements.models import (
     OPEN_STATES,
     AcquirerTransfer,
+    AcquirerTransferState,
     OpenQuestion,
     Settlement,
     SettlementStatus,
-    TransferState,
 )
 from settlements.on_the_way import OnTheWay
 
@@ -73,7 +73,7 @@ def of_transfer(transfer: AcquirerTransfer, now: datetime) -> Summary:
         "net": money.display(transfer.net_amount),
         "count": f"{count:,}",
     }
-    if transfer.state == TransferState.FAILED:
+    if transfer.state == AcquirerTransferState.FAILED:
         what = _("The transfer failed: a later one pays this money.")
         return _with_question(f"{text % words} {what}", "calm", transfer)
     is_open = transfer.state in OPEN_STATES
