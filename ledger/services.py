@@ -185,7 +185,7 @@ def confirm(*, merchant_id: str, subject_id: str, source_id: str, amount: int, n
 def receive_transfer(
     *, subject_id: str, acquirer: str, received: int, cost: int, fee: Fee, now: datetime
 ) -> None:
-    """Post that an acquirer transferred `received` satang to us.
+    """Post that an acquirer transferred `received` satang to us, or (0) settled payments by what it had.
 
     cost: the price of the transfer, which the operator bears. fee: what the acquirer keeps of the payments.
     """

@@ -6,7 +6,7 @@ from datetime import datetime
 from django.db.models import Q
 
 from ledger import services as ledger
-from payments.card_models import IS_ON_THE_WAY, CardCharge
+from payments.card_models import IS_ON_THE_WAY, IS_OPEN, CardCharge
 from payments.models import Payment
 
 
@@ -21,9 +21,10 @@ def lock(payment_ids: Collection[str]) -> dict[str, CardCharge]:
 
 
 def find(acquirer: str, order_ids: Collection[str], charge_ids: Collection[str]) -> list[CardCharge]:
-    """The charges with these ids of ours or of the acquirer, of those that were paid here."""
+    """The charges with these ids of ours or of the acquirer, without those that failed here."""
     wanted = Q(pk__in=order_ids) | Q(charge_id__in=[each for each in charge_ids if each])
-    return list(CardCharge.objects.filter(wanted, acquirer=acquirer, paid_at__isnull=False))
+    may_be_paid = IS_OPEN | Q(paid_at__isnull=False)
+    return list(CardCharge.objects.filter(wanted, may_be_paid, acquirer=acquirer))
 
 
 def on_the_way(acquirer: str, *, before: datetime) -> list[CardCharge]:

@@ -2,10 +2,11 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models import Q
 
 from banks import SettledItem as ReportedItem
@@ -14,7 +15,7 @@ from ledger import accounts
 from ledger import services as ledger
 from ledger.services import Fee
 from payments import cards, settling
-from payments.card_models import CardCharge
+from payments.card_models import OPEN_STATES, CardCharge
 from payments.models import Payment
 from refunds.models import Refund, RefundStatus
 from settlements import questions
@@ -35,38 +36,28 @@ log = logging.getLogger("settlements")
 NO_DIFFERENCE = (QuestionKind.ADJUSTMENT, QuestionKind.LATE)
 
 
-def store(transfer: AcquirerTransfer, reported: Sequence[ReportedItem], now: datetime) -> None:
+def store(transfer: AcquirerTransfer, reported: Iterable[ReportedItem], now: datetime) -> None:
     """Store what the transfer pays, each merchant's part of it, and the fees that were not known."""
+    reported = _join_adjustments(reported)
     found = settling.find(
         transfer.acquirer,
         [each.order_id for each in reported],
         [each.reference for each in reported if each.kind == "charge"],
     )
-    locked = settling.lock([each.pk for each in found])
-    by_id = {each.charge_id: each for each in locked.values()} | locked
-    # A fee that was not known locks its merchant, and transactions lock merchants in the order of their ids.
-    owners = {key: charge.payment.merchant_id for key, charge in by_id.items()}
-    reported = sorted(
-        _join_adjustments(reported),
-        key=lambda each: owners.get(each.order_id) or owners.get(each.reference, ""),
-    )
+    charges = settling.lock([each.pk for each in found])
+    by_id = {each.charge_id: each for each in charges.values()} | charges
     refunds = _refunds_of(transfer.acquirer, reported)
-    items, listed, parts = [], set[tuple[str, str]](), defaultdict[str, list[CardCharge]](list)
+    items: dict[tuple[str, str], SettledItem] = {}
     for each in reported:
         refund = refunds.get(each.reference) if each.kind == "refund" else None
         charge = None
         if each.kind == "charge":
             charge = by_id.get(each.order_id) or by_id.get(each.reference)
-        key = (each.kind, charge.pk if charge else each.reference)
-        if key in listed:
-            _ask_about_repeat(transfer, charge.payment if charge else None, each, now)
-            continue
-        listed.add(key)
         item = SettledItem(
             transfer=transfer,
             kind=each.kind,
             reference=each.reference,
-            payment_id=charge.pk if charge else refund.payment_id if refund else None,
+            payment=charge.payment if charge else refund.payment if refund else None,
             refund_id=refund.pk if refund else None,
             amount=each.amount,
             fee=each.fee,
@@ -74,25 +65,51 @@ def store(transfer: AcquirerTransfer, reported: Sequence[ReportedItem], now: dat
             net_amount=each.net,
             description=each.description[:64],
         )
-        items.append(item)
-        if charge is not None and _is_first(transfer, charge, each, now):
-            parts[charge.payment.merchant_id].append(charge)
-        elif refund is not None:
-            _compare_refund(transfer, refund, each, now)
-        elif charge is None:
-            kind = QuestionKind.ADJUSTMENT if each.kind == "adjustment" else QuestionKind.UNKNOWN_ITEM
-            questions.ask(kind, transfer, each.reference, difference=each.net, now=now)
-    paid_by: dict[str, Settlement] = {}
+        if items.setdefault((each.kind, charge.pk if charge else each.reference), item) is not item:
+            _ask(QuestionKind.PAID_TWICE, item, now, payment=charge.payment if charge else None)
+    for refund_item in items.values():
+        if refund_item.refund_id:
+            _compare_refund(refund_item, refunds[refund_item.reference], now)
+    _take(transfer, list(items.values()), charges, now)
+
+
+def settle_waiting(acquirer: str, *, now: datetime) -> None:
+    """Settle the items that waited for the success of their charge, or for its fee."""
+    undecided = Q(payment__charge__state__in=OPEN_STATES) | Q(fee=None, payment__charge__awaits_fee=True)
+    ready = SettledItem.objects.filter(awaits_charge=True, transfer__acquirer=acquirer).exclude(undecided)
+    for transfer_id in sorted(set(ready.values_list("transfer_id", flat=True))):
+        with transaction.atomic():
+            transfer = AcquirerTransfer.objects.select_for_update().get(pk=transfer_id)
+            items = list(transfer.items.filter(awaits_charge=True).select_related("payment"))
+            _take(transfer, items, settling.lock([each.payment_id for each in items]), now)
+            if transfer.state == AcquirerTransferState.PAID:
+                for part in _settle(transfer, now):
+                    _book(transfer, part.pk, 0, 0, [part], now)
+
+
+def _take(
+    transfer: AcquirerTransfer, items: list[SettledItem], charges: Mapping[str, CardCharge], now: datetime
+) -> None:
+    """Save the items. Those of charges that succeeded, with a known fee, become parts of merchants."""
+    parts = defaultdict[str, list[SettledItem]](list)
+    # A fee that was not known locks its merchant, and transactions lock merchants in the order of their ids.
+    for item in sorted(items, key=lambda each: each.payment.merchant_id if each.payment else ""):
+        charge = charges.get(item.payment_id or "") if item.kind == ItemKind.CHARGE else None
+        is_undecided = charge and (charge.is_open or (charge.awaits_fee and item.fee is None))
+        item.awaits_charge = bool(is_undecided)
+        if is_undecided or item.refund_id:
+            continue
+        if charge is None or charge.paid_at is None:
+            is_adjustment = item.kind == ItemKind.ADJUSTMENT
+            _ask(QuestionKind.ADJUSTMENT if is_adjustment else QuestionKind.UNKNOWN_ITEM, item, now)
+        elif _is_first(item, charge, now):
+            parts[charge.payment.merchant_id].append(item)
     for merchant_id, part in parts.items():
-        paid_by |= dict.fromkeys([each.pk for each in part], _part(transfer, merchant_id, part, now))
-    for item in items:
-        if item.kind == ItemKind.CHARGE:
-            item.settlement = paid_by.pop(item.payment_id, None)
-    SettledItem.objects.bulk_create(items)
-    if difference := transfer.amount - sum(each.net for each in reported):
-        questions.ask(
-            QuestionKind.AMOUNT_DIFFERS, transfer, transfer.transfer_id, difference=difference, now=now
-        )
+        settlement = _part(transfer, merchant_id, [charges[each.payment_id] for each in part], now)
+        for item in part:
+            item.settlement = settlement
+    SettledItem.objects.bulk_update([each for each in items if each.pk], ["settlement", "awaits_charge"])
+    SettledItem.objects.bulk_create([each for each in items if not each.pk])
 
 
 def _join_adjustments(reported: Iterable[ReportedItem]) -> list[ReportedItem]:
@@ -121,43 +138,26 @@ def _refunds_of(acquirer: str, reported: Iterable[ReportedItem]) -> dict[str, Re
     return {reference: found[order_id] for reference, order_id in known.items() if order_id in found}
 
 
-def _is_first(transfer: AcquirerTransfer, charge: CardCharge, reported: ReportedItem, now: datetime) -> bool:
+def _is_first(item: SettledItem, charge: CardCharge, now: datetime) -> bool:
     """Whether no transfer has paid the charge before. Takes its fee if it was not known."""
     payment = charge.payment
     if charge.settled_at is not None or payment.settlement_id is not None:
-        _ask_about_repeat(transfer, payment, reported, now)
+        _ask(QuestionKind.PAID_TWICE, item, now, payment=payment)
         return False
-    if charge.awaits_fee and reported.fee is not None and reported.fee_vat is not None:
-        cards.record_fee(payment, charge, Fee(reported.fee, reported.fee_vat), now=now)
-    ours = expected_of(payment)
-    if reported.net != ours:
-        questions.ask(
-            QuestionKind.FEE_DIFFERS,
-            transfer,
-            reported.reference,
-            payment=payment,
-            difference=reported.net - ours,
-            now=now,
-        )
+    if charge.awaits_fee and item.fee is not None and item.fee_vat is not None:
+        cards.record_fee(payment, charge, Fee(item.fee, item.fee_vat), now=now)
+    if difference := item.net_amount - expected_of(payment):
+        _ask(QuestionKind.FEE_DIFFERS, item, now, payment=payment, difference=difference)
     return True
 
 
-def _compare_refund(
-    transfer: AcquirerTransfer, refund: Refund, reported: ReportedItem, now: datetime
-) -> None:
+def _compare_refund(item: SettledItem, refund: Refund, now: datetime) -> None:
     """Ask about a refund that a transfer took off before, or of which it takes off another amount."""
     before = SettledItem.objects.filter(payment_id=refund.payment_id, refund_id=refund.pk)
     if before.exclude(transfer__state=AcquirerTransferState.FAILED).exists():
-        _ask_about_repeat(transfer, refund.payment, reported, now)
-    elif difference := reported.net + refund.amount:
-        questions.ask(
-            QuestionKind.FEE_DIFFERS,
-            transfer,
-            reported.reference,
-            payment=refund.payment,
-            difference=difference,
-            now=now,
-        )
+        _ask(QuestionKind.PAID_TWICE, item, now, payment=refund.payment)
+    elif difference := item.net_amount + refund.amount:
+        _ask(QuestionKind.FEE_DIFFERS, item, now, payment=refund.payment, difference=difference)
 
 
 def expected_of(payment: Payment) -> int:
@@ -165,17 +165,17 @@ def expected_of(payment: Payment) -> int:
     return payment.received if payment.net is None else payment.net
 
 
-def _ask_about_repeat(
-    transfer: AcquirerTransfer, payment: Payment | None, reported: ReportedItem, now: datetime
+def _ask(
+    kind: QuestionKind,
+    item: SettledItem,
+    now: datetime,
+    *,
+    payment: Payment | None = None,
+    difference: int | None = None,
 ) -> None:
-    questions.ask(
-        QuestionKind.PAID_TWICE,
-        transfer,
-        reported.reference,
-        payment=payment,
-        difference=reported.net,
-        now=now,
-    )
+    """difference: that of the item, if it is not all of it."""
+    net = item.net_amount if difference is None else difference
+    questions.ask(kind, item.transfer, item.reference, payment=payment, difference=net, now=now)
 
 
 def _part(
@@ -198,13 +198,19 @@ def _part(
 def arrive(transfer: AcquirerTransfer, arrived_at: datetime, now: datetime) -> None:
     """Book the transfer and settle what it pays."""
     transfer.transition(AcquirerTransferState.PAID, arrived_at=arrived_at)
-    parts = list(transfer.settlements.select_related("merchant").order_by("pk"))
-    charges = settling.lock(
-        transfer.items.filter(settlement__isnull=False).values_list("payment_id", flat=True)
-    )
+    parts = _settle(transfer, now)
+    _book(transfer, transfer.pk, transfer.net_amount, transfer.fee + transfer.fee_vat, parts, now)
+    log.info("transfer %s of %s arrived", transfer.transfer_id, transfer.acquirer)
+
+
+def _settle(transfer: AcquirerTransfer, now: datetime) -> list[Settlement]:
+    """Settle the parts of a transfer that arrived, as far as they are not. Returns them."""
+    parts = list(transfer.settlements.filter(arrived_at=None).select_related("merchant").order_by("pk"))
+    items = SettledItem.objects.filter(settlement__in=parts)
+    charges = settling.lock(items.values_list("payment_id", flat=True))
     settling.settle(list(charges.values()), now=now)
     for part in parts:
-        part.arrived_at = arrived_at
+        part.arrived_at = transfer.arrived_at
         own = Q(payment=None) | Q(payment__merchant=part.merchant)
         part.differs = transfer.questions.filter(own).exclude(kind__in=NO_DIFFERENCE).exists()
         part.save(update_fields=["arrived_at", "differs"])
@@ -212,13 +218,25 @@ def arrive(transfer: AcquirerTransfer, arrived_at: datetime, now: datetime) -> N
             part.merchant_id, "settlement.arrived", part.id, settlement_object(part, now), now
         )
         events.publish(event)
-    found = settling.totals(list(charges.values()))
-    ledger.receive_transfer(
-        subject_id=transfer.pk,
-        acquirer=transfer.acquirer,
-        received=transfer.net_amount,
-        cost=transfer.fee + transfer.fee_vat,
-        fee=Fee(found["fee"], found["fee_vat"]),
-        now=now,
-    )
-    log.info("transfer %s of %s arrived: %s payments", transfer.transfer_id, transfer.acquirer, len(charges))
+    return parts
+
+
+def _book(
+    transfer: AcquirerTransfer,
+    subject_id: str,
+    received: int,
+    cost: int,
+    parts: Sequence[Settlement],
+    now: datetime,
+) -> None:
+    """Clear the account of the acquirer by what came, and by the fees of the payments."""
+    fee = Fee(sum(each.fee for each in parts), sum(each.fee_vat for each in parts))
+    if received or fee.total:
+        ledger.receive_transfer(
+            subject_id=subject_id,
+            acquirer=transfer.acquirer,
+            received=received,
+            cost=cost,
+            fee=fee,
+            now=now,
+        )

@@ -150,7 +150,8 @@ class Settlement(models.Model):
         ]
         indexes = [models.Index(fields=["merchant", "created_at", "id"], name="settlement_newest_first")]
         constraints = [
-            models.UniqueConstraint(fields=["transfer", "merchant"], name="settlement_once"),
+            # What waited for its charge is another settlement, later.
+            models.UniqueConstraint(fields=["transfer", "merchant", "created_at"], name="settlement_once"),
             models.CheckConstraint(condition=Q(payment_count__gte=1), name="settlement_has_payments"),
         ]
 
@@ -191,14 +192,37 @@ class SettledItem(models.Model):
     fee_vat = models.BigIntegerField(null=True, help_text="Satang.")
     net_amount = models.BigIntegerField(help_text="Satang that it adds to the transfer.")
     description = models.CharField(max_length=64, blank=True, default="")
+    awaits_charge = models.BooleanField(
+        default=False, help_text="Its charge has not succeeded here, or its fee is not known."
+    )
 
     class Meta:
         default_permissions = ("view",)
-        triggers = [triggers.append_only("what the acquirer reported stays")]
-        indexes = [models.Index(fields=["reference"], name="settleditem_by_reference")]  # staff search by it
+        triggers = [
+            triggers.keep_rows("what the acquirer reported is never deleted"),
+            triggers.ReadOnly("what the acquirer reported stays", exclude=["settlement", "awaits_charge"]),
+            triggers.Refuse(
+                "settled_once",
+                triggers.UPDATE,
+                "only an item that waits for its charge gets a settlement",
+                condition="NOT OLD.awaits_charge "
+                "AND (NEW.settlement_id, NEW.awaits_charge) IS DISTINCT FROM (OLD.settlement_id, false)",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["reference"], name="settleditem_by_reference"),  # staff search by it
+            models.Index(
+                fields=["transfer"], condition=Q(awaits_charge=True), name="settleditem_awaits_charge"
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["transfer", "kind", "reference"], name="settleditem_once"),
             known("kind", ItemKind, name="settleditem_kind_known"),
+            models.CheckConstraint(
+                condition=Q(awaits_charge=False)
+                | Q(kind=ItemKind.CHARGE, payment__isnull=False, settlement__isnull=True),
+                name="settleditem_awaits_its_charge",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -25,6 +25,7 @@ from settlements.models import (
     AcquirerTransfer,
     AcquirerTransferState,
     QuestionKind,
+    SettledItem,
     Settlement,
 )
 
@@ -68,6 +69,7 @@ def read(acquirer: str, *, now: datetime) -> int:
     Raises InquiryFailed, banks.UnknownBank, and at its end the first error of a transfer: the next run tries
     that again. It may run at the same time as another: each transfer is locked.
     """
+    items.settle_waiting(acquirer, now=now)
     since = _since(acquirer, now)
     if since is None:
         return 0
@@ -118,6 +120,9 @@ def _store(acquirer: str, reported: ReportedTransfer, now: datetime) -> str:
     )
     if is_new:
         items.store(transfer, reported.items, now)
+        if difference := transfer.amount - sum(each.net for each in reported.items):
+            kind = QuestionKind.AMOUNT_DIFFERS
+            questions.ask(kind, transfer, transfer.transfer_id, difference=difference, now=now)
     elif (transfer.amount, transfer.net_amount) != (reported.amount, reported.net):
         difference = reported.net - transfer.net_amount
         questions.ask(QuestionKind.CHANGED, transfer, transfer.transfer_id, difference=difference, now=now)
@@ -148,8 +153,9 @@ def _advance(transfer_id: str, reported: ReportedTransfer, now: datetime) -> Non
 
 def _release(transfer: AcquirerTransfer) -> None:
     """The transfer failed: a later one pays its charges."""
-    items = transfer.items.filter(settlement__isnull=False).values_list("payment_id", flat=True)
-    settling.assign(list(settling.lock(items).values()), None)
+    transfer.items.filter(awaits_charge=True).update(awaits_charge=False)
+    paid = transfer.items.filter(settlement__isnull=False).values_list("payment_id", flat=True)
+    settling.assign(list(settling.lock(paid).values()), None)
 
 
 def _ask_what_is_missing(acquirer: str, now: datetime) -> None:
@@ -161,8 +167,9 @@ def _ask_what_is_missing(acquirer: str, now: datetime) -> None:
         return
     charges = CardCharge.objects.filter(payment__settled_items__transfer=newest)
     last = charges.aggregate(at=Max("paid_at"))["at"]
+    waiting = set(SettledItem.objects.filter(awaits_charge=True).values_list("payment_id", flat=True))
     for charge in settling.on_the_way(acquirer, before=last - OVERTAKES_WITHIN):
-        if charge.payment.settlement_id is None:
+        if charge.payment.settlement_id is None and charge.pk not in waiting:
             questions.ask(
                 QuestionKind.MISSING,
                 None,

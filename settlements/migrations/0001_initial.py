@@ -46,6 +46,7 @@ class Migration(migrations.Migration):
                 ('fee_vat', models.BigIntegerField(help_text='Satang.', null=True)),
                 ('net_amount', models.BigIntegerField(help_text='Satang that it adds to the transfer.')),
                 ('description', models.CharField(blank=True, default='', max_length=64)),
+                ('awaits_charge', models.BooleanField(default=False, help_text='Its charge has not succeeded here, or its fee is not known.')),
             ],
             options={
                 'default_permissions': ('view',),
@@ -178,7 +179,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='settlement',
-            constraint=models.UniqueConstraint(fields=('transfer', 'merchant'), name='settlement_once'),
+            constraint=models.UniqueConstraint(fields=('transfer', 'merchant', 'created_at'), name='settlement_once'),
         ),
         migrations.AddConstraint(
             model_name='settlement',
@@ -200,6 +201,10 @@ class Migration(migrations.Migration):
             model_name='settleditem',
             index=models.Index(fields=['reference'], name='settleditem_by_reference'),
         ),
+        migrations.AddIndex(
+            model_name='settleditem',
+            index=models.Index(condition=models.Q(('awaits_charge', True)), fields=['transfer'], name='settleditem_awaits_charge'),
+        ),
         migrations.AddConstraint(
             model_name='settleditem',
             constraint=models.UniqueConstraint(fields=('transfer', 'kind', 'reference'), name='settleditem_once'),
@@ -208,8 +213,20 @@ class Migration(migrations.Migration):
             model_name='settleditem',
             constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['charge', 'refund', 'adjustment'])), name='settleditem_kind_known'),
         ),
+        migrations.AddConstraint(
+            model_name='settleditem',
+            constraint=models.CheckConstraint(condition=models.Q(('awaits_charge', False), models.Q(('kind', 'charge'), ('payment__isnull', False), ('settlement__isnull', True)), _connector='OR'), name='settleditem_awaits_its_charge'),
+        ),
         pgtrigger.migrations.AddTrigger(
             model_name='settleditem',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'what the acquirer reported stays' USING ERRCODE = 'insufficient_privilege';", hash='a046c6f175880466a91869137a1fa2aa801dd205', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_00e8c', table='settlements_settleditem', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'what the acquirer reported is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='0f8365e7f9ecc61b431f34f68c4a1802155378db', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_ea6e7', table='settlements_settleditem', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='settleditem',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."transfer_id" IS DISTINCT FROM NEW."transfer_id" OR OLD."kind" IS DISTINCT FROM NEW."kind" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."refund_id" IS DISTINCT FROM NEW."refund_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."fee" IS DISTINCT FROM NEW."fee" OR OLD."fee_vat" IS DISTINCT FROM NEW."fee_vat" OR OLD."net_amount" IS DISTINCT FROM NEW."net_amount" OR OLD."description" IS DISTINCT FROM NEW."description")) THEN RAISE EXCEPTION \'what the acquirer reported stays\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='6ad56a40ca52deee8f7c1098edc8ffeb7a1a9e67', operation='UPDATE', pgid='pgtrigger_read_only_f58bb', table='settlements_settleditem', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='settleditem',
+            trigger=pgtrigger.compiler.Trigger(name='settled_once', sql=core.database.triggers.TriggerSql(func="IF (NOT OLD.awaits_charge AND (NEW.settlement_id, NEW.awaits_charge) IS DISTINCT FROM (OLD.settlement_id, false)) THEN RAISE EXCEPTION 'only an item that waits for its charge gets a settlement' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='ab670f41518b3fad8212c2f363b665b0cfd2b864', operation='UPDATE', pgid='pgtrigger_settled_once_7dcce', table='settlements_settleditem', when='BEFORE')),
         ),
     ]

@@ -21,6 +21,7 @@ from reconciliation.models import BankTransaction
 from settlements import questions
 from settlements.errors import NothingToBook, QuestionClosed
 from settlements.models import AcquirerTransfer, OpenQuestion, Settlement
+from settlements.models import SettledItem as SettledItemRow
 from tests.audit import differences
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
@@ -98,6 +99,87 @@ def test_fee_that_was_not_known_comes_with_the_transfer(shop: Shop, acquirer: Re
     assert (payment["fee"], payment["fee_vat"], payment["net"]) == (FEE, VAT, NET)
     assert ledger.balance(shop.merchant.id).available == NET
     assert (asked(), balance_of(*ON_ACCOUNTS)) == ([], [0, 0, 0])
+    assert not differences()
+
+
+def name_fee(charge: CardCharge) -> None:
+    """The acquirer says what it keeps."""
+    result = ChargeResult("succeeded", charge.charge_id, paid_at=charge.paid_at, fee=FEE, fee_vat=VAT)
+    with transaction.atomic():
+        cards.complete(charge.pk, result, now=clock.now())
+
+
+@pytest.mark.parametrize("state", ["sent", "paid"])
+def test_charge_whose_fee_nobody_knows_is_settled_when_it_is_named(
+    shop: Shop, other_shop: Shop, acquirer: ReportingAcquirer, state: Any
+) -> None:
+    unknown, known = acquirer.charge(shop.merchant, fee=None), acquirer.charge(shop.merchant)
+    other = acquirer.charge(other_shop.merchant)
+    item = replace(item_of(unknown), fee=None, fee_vat=None)
+    transfer = acquirer.transfer(item, item_of(known), item_of(other), state=state)
+    acquirer.read()
+    assert (asked(), differences()) == ([], [])
+    name_fee(unknown)
+    assert not differences()
+    acquirer.change(transfer, state="paid", paid_at=clock.now())
+    acquirer.read()
+    assert (asked(), balance_of(*ON_ACCOUNTS)) == ([], [0, 0, 0])
+    assert ledger.balance(shop.merchant.id) == ledger.Balance(2 * NET, 0, 0)
+    assert sum(each.payment_count for each in Settlement.objects.filter(merchant=shop.merchant)) == 2
+    assert not differences()
+
+
+@pytest.mark.parametrize("outcome", ["succeeded", "declined"])
+def test_item_of_a_pending_charge_waits_for_its_result(
+    shop: Shop, acquirer: ReportingAcquirer, outcome: Any
+) -> None:
+    now = clock.now() - 8 * DAY
+    made = cards.draft(merchant=shop.merchant, token_id="tok", amount=AMOUNT, now=now)
+    cards.store(made)
+    with transaction.atomic():
+        cards.complete(made.payment.id, ChargeResult("pending", "chrg_p"), now=now)
+    pending = CardCharge.objects.get(pk=made.payment.pk)
+    acquirer.transfer(item_of(pending), item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    assert (asked(), balance_of(*ON_ACCOUNTS), differences()) == ([], [NET, 0, 0], [])
+    result = ChargeResult(outcome, "chrg_p", "card_declined" if outcome == "declined" else None, paid_at=now)
+    with transaction.atomic():
+        cards.complete(pending.pk, replace(result, fee=FEE, fee_vat=VAT), now=clock.now())
+    assert not differences()
+    acquirer.read()
+    if outcome == "succeeded":
+        assert (asked(), balance_of(*ON_ACCOUNTS)) == ([], [0, 0, 0])
+        assert ledger.balance(shop.merchant.id) == ledger.Balance(2 * NET, 0, 0)
+    else:
+        assert (asked(), balance_of(*ON_ACCOUNTS)) == ([("unknown_item", NET)], [NET, 0, 0])
+    assert not differences()
+
+
+def test_item_that_waits_is_not_missing_and_no_other_gets_a_settlement(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    unknown = acquirer.charge(shop.merchant, fee=None, ago=12 * DAY)
+    acquirer.transfer(replace(item_of(unknown), fee=None, fee_vat=None), ago=4 * DAY)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    assert asked() == []
+    items = SettledItemRow.objects.filter(settlement__isnull=False)
+    for change in ({"settlement": None}, {"awaits_charge": True}, {"net_amount": 1}):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            items.update(**change)
+
+
+def test_item_of_a_failed_transfer_waits_no_longer(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    unknown = acquirer.charge(shop.merchant, fee=None)
+    item = replace(item_of(unknown), fee=None, fee_vat=None)
+    transfer = acquirer.transfer(item, state="sent", ago=2 * DAY)
+    acquirer.read()
+    acquirer.change(transfer, state="failed")
+    acquirer.read()
+    name_fee(unknown)
+    acquirer.transfer(item)
+    acquirer.read()
+    assert (asked(), ledger.balance(shop.merchant.id).available) == ([], NET)
     assert not differences()
 
 

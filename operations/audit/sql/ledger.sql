@@ -83,7 +83,7 @@ SELECT id::text, CASE
     WHEN type = 'settled' AND accounts = '-unsettled +available' THEN type
     WHEN type = 'unsettled' AND accounts = '-available +unsettled' THEN type
     WHEN type = 'transfer_received'
-        AND accounts ~ '^-bank (-fee_vat )?(-fees )?(-write_offs )?[+]acquirer$' THEN type
+        AND accounts ~ '^(-bank )?(-fee_vat )?(-fees )?(-write_offs )?[+]acquirer$' THEN type
     WHEN type = 'difference_booked' AND accounts ~ '^(-write_offs [+](bank|acquirer)|-(bank|acquirer) [+]write_offs)$' THEN type
     WHEN type = 'debt_repaid' AND accounts = '-available +debt' THEN type
     WHEN type = 'held' AND accounts ~ '^-(bank|acquirer) [+]suspense$' THEN type

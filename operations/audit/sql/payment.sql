@@ -141,6 +141,11 @@ SELECT name, (sum(satang))::text FROM (
     JOIN refunds_refund AS refund ON refund.id = item.refund_id
     WHERE refund.status = 'pending' AND transfer.state = 'paid'
     UNION ALL
+    -- What came for charges that have not succeeded here, or whose fee is not known.
+    SELECT transfer.acquirer, item.net_amount FROM settlements_settleditem AS item
+    JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
+    WHERE awaits_charge AND transfer.state = 'paid'
+    UNION ALL
     SELECT question.acquirer, difference FROM settlements_openquestion AS question
     JOIN settlements_acquirertransfer AS transfer ON transfer.id = question.transfer_id
     WHERE NOT is_booked AND transfer.state = 'paid'

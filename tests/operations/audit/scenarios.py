@@ -97,7 +97,7 @@ def charge_cards(refund_shop: RefundShop, serving: Serving) -> None:
 def settle_cards(refund_shop: RefundShop, serving: Serving, acquirer: ReportingAcquirer) -> None:
     """One transfer is on our account, with a refund and two other fees: one is asked, one booked.
 
-    One is on its way.
+    Nobody knows the fee of another payment of it. One transfer is on its way.
     """
     serving(sends=[TransferResult("succeeded", "rfnd_1"), TransferResult("succeeded", "rfnd_2")])
     charges = [acquirer.charge(refund_shop.shop.merchant) for _ in range(5)]
@@ -108,6 +108,7 @@ def settle_cards(refund_shop: RefundShop, serving: Serving, acquirer: ReportingA
     arrived = acquirer.transfer(
         item_of(charges[0]),
         *[item_of(each, fee=FEE + 100) for each in charges[1:3]],
+        replace(item_of(acquirer.charge(refund_shop.shop.merchant, fee=None)), fee=None, fee_vat=None),
         SettledItem("refund", "rfnd_1", made["refund_id"], -50_000, 0, 0, -50_000),
     )
     acquirer.transfer(item_of(charges[3]), state="sent")
