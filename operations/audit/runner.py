@@ -13,6 +13,7 @@ from operations.audit.rules import AuditRule
 from transfers.models import Transfer
 
 RULES = rules.read(*rules.FILES)
+(OWED_BY_ACQUIRERS,) = (rule for rule in RULES if rule.name.startswith("what acquirers owe"))
 # Not differences: what somebody should do although the books are right.
 WARNINGS = rules.read("warnings")
 # The operator should ask the bank about a transfer that has no final status after this time.
@@ -53,7 +54,7 @@ def snapshot() -> Iterator[None]:
 def differences(*, on_progress: Callable[[int], None] = lambda rules: None) -> Iterator[Difference]:
     """Read the differences in chunks, in the caller's transaction. Calls `on_progress` after each rule."""
     for rule in RULES:
-        yield from _differences_of(rule)
+        yield from differences_of(rule)
         on_progress(1)
 
 
@@ -62,11 +63,12 @@ def warnings(now: datetime) -> Iterator[str]:
     for transfer in Transfer.objects.open_since(now - OVERDUE_AFTER).order_by("created_at"):
         yield f"Ask the bank: {transfer.id} is {transfer.state} since {iso(transfer.created_at)}"
     for rule in WARNINGS:
-        for each in _differences_of(rule):
+        for each in differences_of(rule):
             yield f"Import the whole statement of the day, or ask the bank: {each.id} is {each.found}"
 
 
-def _differences_of(rule: AuditRule) -> Iterator[Difference]:
+def differences_of(rule: AuditRule) -> Iterator[Difference]:
+    """Read the differences of one rule in chunks, in the caller's transaction."""
     with connection.chunked_cursor() as cursor:
         cursor.execute(rule.sql)
         for row in cursor:

@@ -116,6 +116,7 @@ def read(month: date, now: datetime, *, is_sandbox: bool = False) -> Books:
 
     asked = [
         *questions.unexplained(parties, now, is_sandbox=is_sandbox),
+        *questions.not_on_the_way(now, is_sandbox=is_sandbox),
         *of_these(questions.open_questions(banks, month, after, end, now)),
     ]
     closed = {

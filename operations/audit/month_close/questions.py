@@ -20,6 +20,7 @@ from ledger import services as ledger
 from ledger.journal_types import JournalType
 from ledger.models import Entry
 from merchants.models import Merchant
+from operations.audit import runner
 from operations.audit.month_close.categories import ACCOUNTS, Party, accounts_of
 from payments.card_models import IS_ON_THE_WAY, IS_OPEN, CardCharge
 from reconciliation.models import (
@@ -99,6 +100,7 @@ LABELS: dict[str, str] = {
     **{f"settlement_{each}": str(each.label) for each in QuestionKind},
     "unexplained": gettext_noop("No category has these entries"),
     "unnamed": gettext_noop("No exception has this money without an owner"),
+    "not_on_the_way": gettext_noop("No payment and no question has this money of the acquirer"),
     "not_matched": gettext_noop("Not matched yet"),
     "unconfirmed": gettext_noop("Only an uploaded statement reports it"),
     "in_no_statement": gettext_noop("Not in the statement of its day"),
@@ -149,6 +151,14 @@ def unexplained(parties: Sequence[Party], now: datetime, *, is_sandbox: bool) ->
     named = sum(found.aggregate(sum=Sum("amount", default=0))["sum"] for found in (waiting, returns))
     if missing := queries.read_balances([code], None).get(code, 0) - named:
         yield Item("unnamed", "", "", missing, now, Entry)
+
+
+def not_on_the_way(now: datetime, *, is_sandbox: bool) -> Iterator[Item]:
+    """What acquirers owe by our books, and neither a payment nor a question has, as in the audit."""
+    for each in runner.differences_of(runner.OWED_BY_ACQUIRERS):
+        if (each.id == accounts.SANDBOX) == is_sandbox:
+            expected, found = (int(text.replace("nothing", "0")) for text in (each.expected, each.found))
+            yield Item("not_on_the_way", each.id, "", expected - found, now, Entry)
 
 
 def open_questions(

@@ -40,6 +40,7 @@ from tests.reconciliation.statements.statement_files import (
     import_file,
     open_shop_with_biller,
 )
+from tests.settlements.conftest import ReportingAcquirer
 
 KEY = base64.urlsafe_b64encode(b"k" * 32).decode()
 LIST = "/admin/operations/monthclose/"
@@ -354,6 +355,26 @@ def test_held_money_without_an_exception_is_open(sold: Any, noon: datetime) -> N
         ledger.hold({ids.new("btx_", noon): 5_000}, source="bank:scb", now=noon)
     found = closing.read(NOVEMBER, clock.now())
     assert [(each.kind, each.amount) for each in found.open] == [("unnamed", 5_000)]
+
+
+def test_money_of_an_acquirer_that_no_payment_and_no_question_has_is_open(
+    sold: Any, live: Shop, noon: datetime, acquirer: ReportingAcquirer
+) -> None:
+    sold.move_to(noon)
+    acquirer.charge(live.merchant)
+    assert closing.read(NOVEMBER, noon).open == []
+    with transaction.atomic():
+        ledger.receive_transfer(
+            subject_id="atr_1", acquirer="omise", received=5_000, cost=0, fee=ledger.NO_FEE, now=noon
+        )
+    sold.shift(timedelta(days=12))
+    found = closing.read(NOVEMBER, clock.now())
+    assert [(each.kind, each.party, each.amount) for each in found.open] == [
+        ("not_on_the_way", "omise", -5_000)
+    ]
+    with pytest.raises(NotClosable, match="Remainder: 50"):
+        closing.close(NOVEMBER, now=clock.now())
+    assert closing.read(NOVEMBER, clock.now(), is_sandbox=True).open == []
 
 
 def test_entries_of_no_category_are_open(sold: Any, monkeypatch: pytest.MonkeyPatch) -> None:
