@@ -16,6 +16,8 @@ from banks.base import (
     InquiryRequest,
     InquiryResult,
     InvalidSignature,
+    LedgerCopy,
+    LedgerEntry,
     LiveSender,
     ReportedTransaction,
     ReportedTransfer,

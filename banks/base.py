@@ -3,7 +3,7 @@
 All amounts are satang, all instants UTC.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Literal, Protocol, runtime_checkable
@@ -316,6 +316,27 @@ class AcquirerTransfer:
     items: tuple[SettledItem, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """id: the acquirer's. transferable_at: transfers pay the item from this time on."""
+
+    id: str
+    transferable_at: datetime
+    item: SettledItem
+
+
+class LedgerCopy(Protocol):
+    """What the caller keeps of an acquirer's ledger, so that each reading continues the one before."""
+
+    read_until: datetime | None
+
+    def add(self, entries: Sequence[LedgerEntry], read_until: datetime) -> None:
+        """Keep each entry once, and until when the ledger was read."""
+
+    def entries(self, after: datetime | None, until: datetime) -> list[LedgerEntry]:
+        """Those that became transferable after an instant and until another, as they came."""
+
+
 class Acquirer(TransferSender, Protocol):
     """The adapter to an acquirer, which sees tokens and never card numbers. As a sender it refunds to cards.
 
@@ -334,8 +355,10 @@ class Acquirer(TransferSender, Protocol):
         charge_id: the acquirer's id, empty if we never got it.
         """
 
-    def settlements(self, since: datetime, until: datetime) -> list[AcquirerTransfer]:
+    def settlements(self, since: datetime, until: datetime, ledger: LedgerCopy) -> list[AcquirerTransfer]:
         """The transfers that were created from `since` on and before `until`, the oldest first.
+
+        ledger: for an acquirer that does not list what a transfer pays.
 
         Raises InquiryFailed unless the list and all items were read completely.
         """

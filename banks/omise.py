@@ -17,6 +17,7 @@ from banks.base import (
     ChargeRequest,
     ChargeResult,
     DeclineCode,
+    LedgerCopy,
     TokenErrorCode,
     TransferOrder,
     TransferResult,
@@ -141,8 +142,8 @@ class Omise:
         except (CallFailed, TooManyRows):
             return TransferResult("unknown")
 
-    def settlements(self, since: datetime, until: datetime) -> list[AcquirerTransfer]:
-        return omise_settlements.read(self._get, since, until)
+    def settlements(self, since: datetime, until: datetime, ledger: LedgerCopy) -> list[AcquirerTransfer]:
+        return omise_settlements.read(self._get, since, until, ledger)
 
     def _get(self, path: str, params: Json) -> Response:
         return self._request("GET", path, params=params)

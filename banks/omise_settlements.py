@@ -3,22 +3,34 @@
 Opn does not list what a transfer pays out. Its help page "How to calculate the transferred amount" says how
 to find it: by the entries that became transferable between the creation of the transfer before and that of
 this one. That holds if each transfer takes the whole balance, as a schedule of 100 % does.
+
+The ledger is read in slices, which the caller keeps: each reading continues where the one before ended.
 """
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from banks import omise_objects, paging
-from banks.base import AcquirerTransfer, AcquirerTransferState, InquiryFailed, SettledItem
+from banks.base import (
+    AcquirerTransfer,
+    AcquirerTransferState,
+    InquiryFailed,
+    LedgerCopy,
+    LedgerEntry,
+    SettledItem,
+)
 from banks.http_client import CallFailed, NoResponse
 from banks.paging import Get, Json, TooManyRows
 from core import clock, money
 
-# The limits of one reading: 40,000 rows.
-MAX_PAGES, SECONDS = 400, 60.0
+# The limits of one reading. The next one continues after the last complete slice of the ledger: with 5,000
+# payments a day, a slice is 30 pages. After one with fewer entries than SMALL_SLICE comes one twice as long.
+MAX_PAGES, SECONDS, SLICE, SMALL_SLICE = 400, 60.0, timedelta(hours=6), 1_000
+# An entry appears in the list a little later than its own time says.
+OVERLAP = timedelta(hours=1)
 # Opn holds money for 7 days, unless another time was agreed. Entries that it holds longer than this are not
 # found, so the items of their transfer do not add up.
 MAX_HOLD = timedelta(days=31)
@@ -30,11 +42,11 @@ CAPTURED = "charge.captured.net"
 RETRIED_FAILURES = {"insufficient_balance", "transfers_suspended"}
 
 
-def read(get: Get, since: datetime, until: datetime) -> list[AcquirerTransfer]:
+def read(get: Get, since: datetime, until: datetime, ledger: LedgerCopy) -> list[AcquirerTransfer]:
     """The transfers that were created from `since` on and before `until`. Raises InquiryFailed."""
     pages = paging.pages(MAX_PAGES, SECONDS)
     try:
-        return _read(get, since, until, pages)
+        return _read(get, since, until, ledger, pages)
     except CallFailed as failure:
         raise InquiryFailed("a list of the acquirer is incomplete", cause=failure.cause) from None
     except TooManyRows:
@@ -43,7 +55,9 @@ def read(get: Get, since: datetime, until: datetime) -> list[AcquirerTransfer]:
         raise InquiryFailed(f"an object of the acquirer is malformed: {error!r}") from None
 
 
-def _read(get: Get, since: datetime, until: datetime, pages: Iterator[int]) -> list[AcquirerTransfer]:
+def _read(
+    get: Get, since: datetime, until: datetime, ledger: LedgerCopy, pages: Iterator[int]
+) -> list[AcquirerTransfer]:
     rows = paging.read_all(get, "/transfers", _period(since, until), pages).values()
     found = [each for each in map(_parse_transfer, rows) if since <= each.created_at < until]
     found.sort(key=lambda each: each.created_at)
@@ -51,7 +65,8 @@ def _read(get: Get, since: datetime, until: datetime, pages: Iterator[int]) -> l
     if not paying:
         return found
     previous = _find_previous(get, since, pages)
-    items = _items_by_transfer(get, previous, paying, pages)
+    _read_ledger(get, previous, paying[-1].created_at, ledger, pages)
+    items = _items_by_transfer(previous, paying, ledger)
     return [replace(each, items=tuple(items[each.id])) for each in found]
 
 
@@ -65,38 +80,55 @@ def _find_previous(get: Get, since: datetime, pages: Iterator[int]) -> AcquirerT
     return None
 
 
+def _read_ledger(
+    get: Get, previous: AcquirerTransfer | None, ends_at: datetime, ledger: LedgerCopy, pages: Iterator[int]
+) -> None:
+    """Copy what is new in the ledger. The first reading begins before the transfer before."""
+    if ledger.read_until is not None:
+        starts_at = ledger.read_until - OVERLAP
+    elif previous is not None:
+        starts_at = previous.created_at - MAX_HOLD
+    else:
+        rows = paging.rows_of_pages(get, "/transactions", {"order": "chronological"}, pages)
+        starts_at = next((_parse_time(row["created_at"]) for row in rows), ends_at)
+    span = SLICE
+    while (ledger.read_until or starts_at) < ends_at:
+        end = min(starts_at + span, ends_at)
+        entries = _read_slice(get, starts_at, end, pages)
+        ledger.add(entries, end)
+        starts_at, span = end, span * 2 if len(entries) < SMALL_SLICE else SLICE
+
+
+def _read_slice(get: Get, starts_at: datetime, ends_at: datetime, pages: Iterator[int]) -> list[LedgerEntry]:
+    entries = paging.read_all(get, "/transactions", _period(starts_at, ends_at), pages).values()
+    for entry in entries:
+        entry["origin"] = entry["origin"] or entry["id"]
+    objects = _origins(get, entries, _period(starts_at - CHARGE_AGE, ends_at), pages)
+    return [
+        LedgerEntry(entry["id"], _parse_time(entry["transferable_at"]), _parse_item(entry, objects))
+        for entry in entries
+    ]
+
+
 def _items_by_transfer(
-    get: Get, previous: AcquirerTransfer | None, paying: Sequence[AcquirerTransfer], pages: Iterator[int]
+    previous: AcquirerTransfer | None, paying: Sequence[AcquirerTransfer], ledger: LedgerCopy
 ) -> dict[str, list[SettledItem]]:
     """The items by transfer: what became transferable since the transfer before."""
-    paid_until = previous.created_at if previous else None
-    starts_at = paid_until - MAX_HOLD if paid_until else None
-    ends = [each.created_at for each in paying]
-    ledger = paging.read_all(get, "/transactions", _period(starts_at, ends[-1]), pages)
     own_debits = {each.id for each in (previous, *paying) if each}
-    entries: dict[str, list[Json]] = defaultdict(list)
-    for entry in ledger.values():
-        transferable_at = _parse_time(entry["transferable_at"])
-        entry["origin"] = entry["origin"] or entry["id"]
-        if entry["origin"] in own_debits or transferable_at > ends[-1]:
-            continue
-        if paid_until is None or transferable_at > paid_until:
-            entries[paying[bisect_left(ends, transferable_at)].id].append(entry)
-    objects = _origins(get, entries, _period(starts_at and starts_at - CHARGE_AGE, ends[-1]), pages)
-    return defaultdict(
-        list,
-        {transfer_id: [_parse_item(entry, objects) for entry in own] for transfer_id, own in entries.items()},
-    )
+    ends, items = [each.created_at for each in paying], defaultdict[str, list[SettledItem]](list)
+    for entry in ledger.entries(previous.created_at if previous else None, ends[-1]):
+        if entry.item.reference not in own_debits:
+            items[paying[bisect_left(ends, entry.transferable_at)].id].append(entry.item)
+    return items
 
 
-def _origins(get: Get, entries: dict[str, list[Json]], period: Json, pages: Iterator[int]) -> dict[str, Json]:
+def _origins(get: Get, entries: Iterable[Json], period: Json, pages: Iterator[int]) -> dict[str, Json]:
     """The charges and refunds of the entries, by their id. Raises NoResponse if one is missing.
 
     A charge that was captured long after it was made is not in the list of the period.
     """
-    ours = [entry for own in entries.values() for entry in own]
-    charges = {entry["origin"] for entry in ours if entry["key"] == CAPTURED}
-    refunds = {entry["origin"] for entry in ours if entry["origin"].startswith("rfnd_")}
+    charges = {entry["origin"] for entry in entries if entry["key"] == CAPTURED}
+    refunds = {entry["origin"] for entry in entries if entry["origin"].startswith("rfnd_")}
     objects = paging.read_all(get, "/charges", period, pages) if charges else {}
     for charge_id, _ in zip(sorted(charges - objects.keys()), pages, strict=False):
         objects[charge_id] = get(f"/charges/{charge_id}", {}).data

@@ -12,6 +12,7 @@ from banks.base import (
     ChargeResult,
     DeclineCode,
     InquiryFailed,
+    LedgerCopy,
     SettledItem,
     SettledItemKind,
     TokenErrorCode,
@@ -86,7 +87,7 @@ class SandboxAcquirer:
         except CallFailed:
             return TransferResult("unknown")
 
-    def settlements(self, since: datetime, until: datetime) -> list[AcquirerTransfer]:
+    def settlements(self, since: datetime, until: datetime, ledger: LedgerCopy) -> list[AcquirerTransfer]:
         pages = paging.pages(MAX_PAGES, SETTLEMENT_SECONDS)
         period = {"from": clock.iso(since), "to": clock.iso(until)}
         try:

@@ -229,6 +229,32 @@ class SettledItem(models.Model):
         return f"{self.kind} {self.reference}"
 
 
+class AcquirerReading(models.Model):
+    """How far an acquirer was read."""
+
+    acquirer = models.CharField(max_length=20, primary_key=True)
+    ledger_until = models.DateTimeField(null=True, help_text="Its ledger is copied until then.")
+
+    def __str__(self) -> str:
+        return str(self.acquirer)
+
+
+class UnpaidEntry(models.Model):
+    """An entry of an acquirer's ledger, deleted once a transfer that pays it has arrived."""
+
+    acquirer = models.CharField(max_length=20)
+    entry_id = models.CharField(max_length=64, help_text="The acquirer's own id.")
+    transferable_at = models.DateTimeField(help_text="Transfers pay it from this time on.")
+    item = models.JSONField(help_text="As the adapter read it (`banks.SettledItem`).")
+
+    class Meta:
+        indexes = [models.Index(fields=["acquirer", "transferable_at"], name="unpaidentry_next")]
+        constraints = [models.UniqueConstraint(fields=["acquirer", "entry_id"], name="unpaidentry_once")]
+
+    def __str__(self) -> str:
+        return str(self.entry_id)
+
+
 class QuestionKind(models.TextChoices):
     """What is not as expected. Each has its difference: satang that came more, or less if negative."""
 

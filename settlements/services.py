@@ -19,6 +19,7 @@ from payments import cards, settling
 from payments.card_models import IS_ON_THE_WAY, CardCharge
 from settlements import items, questions
 from settlements.errors import SettlementNotFound
+from settlements.ledger_copies import StoredLedger
 from settlements.models import (
     ARRIVES_WITHIN,
     OPEN_STATES,
@@ -73,7 +74,8 @@ def read(acquirer: str, *, now: datetime) -> int:
     since = _since(acquirer, now)
     if since is None:
         return 0
-    reported = banks.acquirer(acquirer).settlements(since, now)
+    ledger = StoredLedger(acquirer)
+    reported = banks.acquirer(acquirer).settlements(since, now, ledger)
     errors = []
     for each in reported:
         try:
@@ -86,6 +88,7 @@ def read(acquirer: str, *, now: datetime) -> int:
     _ask_what_is_missing(acquirer, now)
     if errors:
         raise errors[0]
+    ledger.forget_paid()
     return len(reported)
 
 

@@ -18,6 +18,13 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
+            name='AcquirerReading',
+            fields=[
+                ('acquirer', models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ('ledger_until', models.DateTimeField(help_text='Its ledger is copied until then.', null=True)),
+            ],
+        ),
+        migrations.CreateModel(
             name='OpenQuestion',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
@@ -64,6 +71,16 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
                 ('expected_at', models.DateTimeField()),
                 ('arrived_at', models.DateTimeField(null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='UnpaidEntry',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('acquirer', models.CharField(max_length=20)),
+                ('entry_id', models.CharField(help_text="The acquirer's own id.", max_length=64)),
+                ('transferable_at', models.DateTimeField(help_text='Transfers pay it from this time on.')),
+                ('item', models.JSONField(help_text='As the adapter read it (`banks.SettledItem`).')),
             ],
         ),
         migrations.CreateModel(
@@ -140,6 +157,14 @@ class Migration(migrations.Migration):
             model_name='settleditem',
             name='settlement',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='items', to='settlements.settlement'),
+        ),
+        migrations.AddIndex(
+            model_name='unpaidentry',
+            index=models.Index(fields=['acquirer', 'transferable_at'], name='unpaidentry_next'),
+        ),
+        migrations.AddConstraint(
+            model_name='unpaidentry',
+            constraint=models.UniqueConstraint(fields=('acquirer', 'entry_id'), name='unpaidentry_once'),
         ),
         migrations.AddIndex(
             model_name='openquestion',

@@ -13,6 +13,7 @@ from banks import AcquirerTransfer, InquiryFailed, SettledItem, omise_settlement
 from banks.http_client import Response
 from banks.omise import Omise
 from tests.banks.fake_omise import Json, error, listing, response
+from tests.banks.ledger_copy import MemoryLedger
 from tests.banks.opn_double import HOLD, OpnDouble, fees_of
 from tests.webhook_receiver import Reply
 
@@ -31,7 +32,7 @@ def opn() -> Iterator[OpnDouble]:
 def settlements(opn: OpnDouble, first_day: float, last_day: float) -> list[AcquirerTransfer]:
     """The transfers of the days from START on."""
     adapter = Omise("skey_test_1", opn.base_url)
-    return adapter.settlements(START + first_day * DAY, START + last_day * DAY)
+    return adapter.settlements(START + first_day * DAY, START + last_day * DAY, MemoryLedger())
 
 
 def add_days(opn: OpnDouble, days: int, *, per_day: int = 1) -> None:
@@ -50,8 +51,8 @@ def net_of(amount: int) -> int:
 def test_transfer_has_charges_and_refunds_that_became_transferable(opn: OpnDouble) -> None:
     charge = opn.add_charge("pay_1", 100_000, START)
     opn.add_charge("pay_2", 31_000, START)
-    opn.add_charge("pay_3", 31_000, START + 2 * DAY)  # held until the next transfer
     opn.add_refund("ref_1", charge, 30_000, START + DAY)
+    opn.add_charge("pay_3", 31_000, START + 2 * DAY)  # held until the next transfer
     opn.add_transfer(START + 8 * DAY)
     amount = net_of(100_000) + net_of(31_000) - 30_000
     assert settlements(opn, 0, 30) == [
@@ -171,7 +172,7 @@ def test_charge_that_was_captured_late_is_fetched(opn: OpnDouble) -> None:
     opn.charges.insert(0, charge)
     (found,) = settlements(opn, 41, 60)
     assert [item.order_id for item in found.items] == ["pay_1"]
-    assert opn.requests[-1].path.startswith(f"/charges/{charge['id']}")
+    assert f"/charges/{charge['id']}" in [request.path for request in opn.requests]
 
 
 def test_later_entry_of_an_old_charge_is_an_adjustment(opn: OpnDouble) -> None:
@@ -183,6 +184,50 @@ def test_later_entry_of_an_old_charge_is_an_adjustment(opn: OpnDouble) -> None:
     assert found.items == (
         SettledItem("adjustment", charge["id"], "", 5_000, 0, 0, 5_000, "charge.fee.credit"),
     )
+
+
+def test_reading_continues_where_the_one_before_ended(opn: OpnDouble) -> None:
+    adapter, ledger = Omise("skey_test_1", opn.base_url), MemoryLedger()
+    add_days(opn, 40, per_day=3)
+    adapter.settlements(START, START + 60 * DAY, ledger)
+    opn.requests.clear()
+    opn.add_charge("pay_new", 100_000, START + 40 * DAY, hold=timedelta(0))
+    opn.add_transfer(START + 40 * DAY + timedelta(hours=1))
+    *_, newest = adapter.settlements(START + 38 * DAY, START + 60 * DAY, ledger)
+    assert [item.order_id for item in newest.items] == [f"pay_33_{number}" for number in range(3)] + [
+        "pay_new"
+    ]
+    assert sum(item.net for item in newest.items) == newest.amount
+    assert len(opn.requests) <= 14
+    opn.requests.clear()
+    adapter.settlements(START + 38 * DAY, START + 60 * DAY, ledger)
+    assert {request.path.partition("?")[0] for request in opn.requests} == {"/transfers"}
+
+
+def test_reading_that_is_too_long_is_continued(opn: OpnDouble, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(omise_settlements, "MAX_PAGES", 30)
+    adapter, ledger = Omise("skey_test_1", opn.base_url), MemoryLedger()
+    add_days(opn, 40)
+    for _ in range(20):
+        try:
+            found = adapter.settlements(START, START + 60 * DAY, ledger)
+            break
+        except InquiryFailed:
+            continue
+    assert [len(each.items) for each in found] == [1] * 33
+    assert all(sum(item.net for item in each.items) == each.amount for each in found)
+
+
+def test_entry_that_appears_late_is_read(opn: OpnDouble) -> None:
+    adapter, ledger = Omise("skey_test_1", opn.base_url), MemoryLedger()
+    add_days(opn, 10)
+    adapter.settlements(START, START + 9.5 * DAY, ledger)
+    opn.add_charge("pay_late", 100_000, START + 9 * DAY + timedelta(minutes=30))
+    opn.charges.sort(key=lambda each: str(each["created_at"]))
+    opn.transactions.sort(key=lambda each: str(each["created_at"]))
+    opn.add_transfer(START + 17 * DAY)
+    *_, newest = adapter.settlements(START + 10 * DAY, START + 60 * DAY, ledger)
+    assert "pay_late" in [item.order_id for item in newest.items]
 
 
 # The faults of the double, as the caller sees them.
@@ -312,7 +357,7 @@ def test_late_answer_raises_inquiry_failed(opn: OpnDouble, monkeypatch: pytest.M
 
 def test_refused_connection_raises_inquiry_failed() -> None:
     with pytest.raises(InquiryFailed) as failure:
-        Omise("skey_test_1", "http://127.0.0.1:1").settlements(START, START + DAY)
+        Omise("skey_test_1", "http://127.0.0.1:1").settlements(START, START + DAY, MemoryLedger())
     assert failure.value.cause == "unreachable"
 
 
@@ -332,7 +377,7 @@ def test_arbitrary_objects_raise_only_inquiry_failed(data: st.DataObject) -> Non
         return Response(200, orjson.loads(body), body)
 
     try:
-        found = omise_settlements.read(get, START, START + 30 * DAY)
+        found = omise_settlements.read(get, START, START + 30 * DAY, MemoryLedger())
     except InquiryFailed:
         return
     assert all(isinstance(each, AcquirerTransfer) for each in found)

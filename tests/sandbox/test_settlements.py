@@ -15,6 +15,7 @@ from banks.sandbox_cards import SandboxAcquirer
 from core import clock
 from sandbox import bank_clock, settlements
 from sandbox.models import FEE_CHANGE, FEE_IS_FINAL_AFTER, SandboxCharge, SandboxTransfer
+from tests.banks.ledger_copy import MemoryLedger
 from tests.concurrency import run_concurrently
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -42,7 +43,7 @@ def pay(acquirer: SandboxAcquirer) -> Pay:
 
 def listed(acquirer: SandboxAcquirer, *, days: int = 30) -> list[AcquirerTransfer]:
     now = clock.now()
-    return acquirer.settlements(now - days * DAY, now + DAY)
+    return acquirer.settlements(now - days * DAY, now + DAY, MemoryLedger())
 
 
 def transfer(acquirer: SandboxAcquirer) -> AcquirerTransfer:
@@ -123,8 +124,8 @@ def test_sandbox_settlements_of_a_period(acquirer: SandboxAcquirer, pay: Pay) ->
     pay("pay_1")
     made = transfer(acquirer)
     second = timedelta(seconds=1)
-    assert acquirer.settlements(made.created_at, made.created_at + second) != []
-    assert acquirer.settlements(made.created_at - second, made.created_at) == []
+    assert acquirer.settlements(made.created_at, made.created_at + second, MemoryLedger()) != []
+    assert acquirer.settlements(made.created_at - second, made.created_at, MemoryLedger()) == []
 
 
 def test_refunds_beyond_the_charges_wait_for_more(acquirer: SandboxAcquirer, pay: Pay) -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 
 import banks
-from banks import AcquirerTransfer, ChargeResult, SettledItem
+from banks import AcquirerTransfer, ChargeResult, LedgerCopy, SettledItem
 from core import clock
 from merchants.models import Merchant
 from payments import cards
@@ -31,7 +31,7 @@ class ReportingAcquirer:
     transfers: list[AcquirerTransfer] = field(default_factory=list)
     asked: list[tuple[datetime, datetime]] = field(default_factory=list)
 
-    def settlements(self, since: datetime, until: datetime) -> list[AcquirerTransfer]:
+    def settlements(self, since: datetime, until: datetime, ledger: LedgerCopy) -> list[AcquirerTransfer]:
         self.asked.append((since, until))
         return [each for each in self.transfers if since <= each.created_at < until]
 

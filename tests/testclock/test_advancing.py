@@ -14,6 +14,7 @@ from reconciliation.inquiries import scan
 from reconciliation.models import BankTransaction, Inquiry
 from refunds.completion import TRANSFER_HANDLER
 from sandbox.models import SandboxCallback, SandboxEntry, SandboxOrder, SandboxPayment
+from tests.banks.ledger_copy import MemoryLedger
 from tests.conftest import SandboxBankClient, Shop
 from tests.payments.conftest import acquirer, card_shop  # noqa: F401 (fixtures)
 from tests.refunds.builders import RefundShop
@@ -232,9 +233,9 @@ def test_acquirer_transfers_card_payment_when_its_hold_is_over(card_shop: Shop) 
     payment_id = card_shop.post("/v1/payments", body).json()["payment_id"]
     adapter, now = banks.acquirer("sandbox"), clock.now()
     advance(card_shop, advance_minutes=12 * 60)
-    assert adapter.settlements(now, now + timedelta(hours=1)) == []
+    assert adapter.settlements(now, now + timedelta(hours=1), MemoryLedger()) == []
     advance(card_shop, advance_minutes=12 * 60)
-    (transfer,) = adapter.settlements(now, now + timedelta(hours=1))
+    (transfer,) = adapter.settlements(now, now + timedelta(hours=1), MemoryLedger())
     assert [item.order_id for item in transfer.items] == [payment_id]
 
 

@@ -27,7 +27,7 @@ ADDED_ONLY = {
     "ledger_journal", "operations_dailyclose", "operations_monthclose", "payments_chargeanswer",
     "payments_feeterms",
     "reconciliation_notificationid", "reconciliation_resolution", "reconciliation_slipcheck",
-    "refunds_claimtry", "settlements_settleditem",
+    "refunds_claimtry",
     "transfers_transfercontradiction", "transfers_transferevent", "webhooks_endpointaction",
     "webhooks_event", "webhooks_feedblock", "withdrawals_payoutnight",
 }  # fmt: skip
@@ -44,7 +44,8 @@ KEPT = {
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
-    "settlements_acquirertransfer", "settlements_openquestion", "settlements_settlement",
+    "settlements_acquirertransfer", "settlements_openquestion", "settlements_settleditem",
+    "settlements_settlement",
     "transactions_transaction", "transfers_safemode", "transfers_transfer", "webhooks_endpoint",
     "withdrawals_payoutschedule", "withdrawals_withdrawal",
 }  # fmt: skip
