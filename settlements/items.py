@@ -82,9 +82,14 @@ def settle_waiting(acquirer: str, *, now: datetime) -> None:
             transfer = AcquirerTransfer.objects.select_for_update().get(pk=transfer_id)
             items = list(transfer.items.filter(awaits_charge=True).select_related("payment"))
             _take(transfer, items, settling.lock([each.payment_id for each in items]), now)
-            if transfer.state == AcquirerTransferState.PAID:
-                for part in _settle(transfer, now):
-                    _book(transfer, part.pk, 0, 0, [part], now)
+            settle_rest(transfer, now)
+
+
+def settle_rest(transfer: AcquirerTransfer, now: datetime) -> None:
+    """Settle the parts that were found after the transfer arrived. The caller has its lock."""
+    if transfer.state == AcquirerTransferState.PAID:
+        for part in _settle(transfer, now):
+            _book(transfer, part.pk, 0, 0, [part], now)
 
 
 def _take(
@@ -209,6 +214,7 @@ def _settle(transfer: AcquirerTransfer, now: datetime) -> list[Settlement]:
     items = SettledItem.objects.filter(settlement__in=parts)
     charges = settling.lock(items.values_list("payment_id", flat=True))
     settling.settle(list(charges.values()), now=now)
+    questions.close_missing(charges, note=f"{transfer.transfer_id} paid it.", now=now)
     for part in parts:
         part.arrived_at = transfer.arrived_at
         own = Q(payment=None) | Q(payment__merchant=part.merchant)

@@ -128,7 +128,10 @@ class SettlementStatus(models.TextChoices):
 
 
 class Settlement(models.Model):
-    """The part of a transfer that is for one merchant. Amounts are satang, of its payments alone."""
+    """The part of a transfer that is for one merchant, or a later one of what had waited for its charge.
+
+    Amounts are satang, of its payments alone.
+    """
 
     id = PublicIdKey()
     transfer = models.ForeignKey(AcquirerTransfer, on_delete=models.PROTECT, related_name="settlements")
@@ -150,8 +153,6 @@ class Settlement(models.Model):
         ]
         indexes = [models.Index(fields=["merchant", "created_at", "id"], name="settlement_newest_first")]
         constraints = [
-            # What waited for its charge is another settlement, later.
-            models.UniqueConstraint(fields=["transfer", "merchant", "created_at"], name="settlement_once"),
             models.CheckConstraint(condition=Q(payment_count__gte=1), name="settlement_has_payments"),
         ]
 
@@ -268,6 +269,10 @@ class QuestionKind(models.TextChoices):
     CHANGED = "changed", "The acquirer reports the transfer with another result or other amounts than before"
 
 
+# Their difference may be the money of a transfer that failed.
+OF_FAILED_TRANSFERS = (QuestionKind.AMOUNT_DIFFERS, QuestionKind.ADJUSTMENT)
+
+
 class OpenQuestion(models.Model):
     """Something about a transfer or a charge that a person must look at. It is asked once.
 
@@ -288,20 +293,31 @@ class OpenQuestion(models.Model):
     is_booked = models.BooleanField(
         default=False, help_text="The difference was booked as a loss of the operator, or a gain."
     )
+    failed_transfer = models.OneToOneField(
+        AcquirerTransfer,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="answered",
+        help_text="The difference is the money of this transfer, which failed.",
+    )
     note = models.CharField(max_length=255, blank=True, default="")
 
     class Meta:
         permissions = [("close_question", "Can close questions about settlements")]
         triggers = [
             triggers.keep_rows("a question is closed, never deleted"),
-            triggers.ReadOnly("a question stays as it was asked", exclude=["closed_at", "is_booked", "note"]),
+            triggers.ReadOnly(
+                "a question stays as it was asked",
+                exclude=["closed_at", "is_booked", "failed_transfer", "note"],
+            ),
             triggers.set_once("closed_at", "a closed question stays closed"),
             triggers.Refuse(
                 "answer_final",
                 triggers.UPDATE,
                 "a closed question keeps its answer",
                 condition="OLD.closed_at IS NOT NULL "
-                "AND (NEW.note, NEW.is_booked) IS DISTINCT FROM (OLD.note, OLD.is_booked)",
+                "AND (NEW.note, NEW.is_booked, NEW.failed_transfer_id) "
+                "IS DISTINCT FROM (OLD.note, OLD.is_booked, OLD.failed_transfer_id)",
             ),
         ]
         indexes = [
@@ -315,8 +331,12 @@ class OpenQuestion(models.Model):
                 nulls_distinct=False,
             ),
             models.CheckConstraint(
-                condition=Q(closed_at__isnull=False) | Q(is_booked=False, note=""),
+                condition=Q(closed_at__isnull=False) | Q(is_booked=False, failed_transfer=None, note=""),
                 name="openquestion_closed_with_note",
+            ),
+            models.CheckConstraint(
+                condition=Q(failed_transfer=None) | Q(is_booked=False, kind__in=OF_FAILED_TRANSFERS),
+                name="openquestion_of_failed_transfer",
             ),
         ]
 

@@ -12,9 +12,9 @@ from django.utils.translation import gettext_lazy
 from audit_trail.act_pages import ObjectAct, ReasonForm
 from audit_trail.acts import Act
 from core import money
-from settlements import questions
+from settlements import failed_transfers, questions
 from settlements.errors import NothingToBook, QuestionClosed
-from settlements.models import OpenQuestion
+from settlements.models import AcquirerTransfer, OpenQuestion
 
 
 class QuestionForm(ReasonForm):
@@ -49,6 +49,35 @@ def _close(question: OpenQuestion, values: dict[str, Any], now: datetime) -> Ope
         raise ValidationError({"is_booked": _("There is no such loss that could be taken back.")}) from None
 
 
+class FailedTransferForm(ReasonForm):
+    note = QuestionForm.base_fields["note"]
+    failed_transfer = forms.ModelChoiceField(
+        AcquirerTransfer.objects.none(),
+        label=gettext_lazy("Transfer that failed"),
+        empty_label=None,
+        widget=forms.RadioSelect,
+    )
+
+    def __init__(self, row: OpenQuestion, data: Any = None, *, user: Any) -> None:
+        super().__init__(row, data, user=user)
+        self.fields["failed_transfer"].queryset = failed_transfers.candidates(row)  # type: ignore[attr-defined]
+
+
+def _explain_failed(question: OpenQuestion) -> str:
+    text = _("The payments of the failed transfer are settled: %(transfer)s paid them, %(amount)s in all.")
+    return text % {"transfer": question.transfer, "amount": money.display(question.difference)}
+
+
+def _pay(question: OpenQuestion, values: dict[str, Any], now: datetime) -> OpenQuestion:
+    failed, note = values["failed_transfer"].pk, values["note"]
+    try:
+        return failed_transfers.pay_by_later_one(question.pk, failed_id=failed, note=note, now=now)
+    except QuestionClosed:
+        raise ValidationError(_("Somebody has closed it before: nothing changed.")) from None
+    except NothingToBook:
+        raise ValidationError(_("The transfer has not arrived, or the sums differ.")) from None
+
+
 QUESTION_ACTS = (
     ObjectAct(
         slug="close",
@@ -59,6 +88,19 @@ QUESTION_ACTS = (
         run=_close,
         is_possible=lambda question, now: question.closed_at is None,
         form=QuestionForm,
+        is_recorded_by_service=True,
+    ),
+    ObjectAct(
+        slug="failed-transfer",
+        label=gettext_lazy("It is the money of a failed transfer"),
+        act=Act.QUESTION_CLOSED,
+        permission="settlements.close_question",
+        explain=_explain_failed,
+        run=_pay,
+        is_possible=lambda question, now: (
+            question.closed_at is None and failed_transfers.candidates(question).exists()
+        ),
+        form=FailedTransferForm,
         is_recorded_by_service=True,
     ),
 )

@@ -1,6 +1,7 @@
 """Questions about settlements: asked once, closed by a person, and perhaps booked."""
 
 import logging
+from collections.abc import Collection
 from datetime import datetime
 
 from django.db import transaction
@@ -48,6 +49,12 @@ def ask_what_is_late(acquirer: str, *, now: datetime) -> None:
     """Ask about transfers that should have arrived."""
     for transfer in AcquirerTransfer.objects.filter(acquirer=acquirer).late(now):
         ask(QuestionKind.LATE, transfer, transfer.transfer_id, difference=-transfer.net_amount, now=now)
+
+
+def close_missing(payment_ids: Collection[str], *, note: str, now: datetime) -> None:
+    """Close the questions about charges that were missing: a transfer has paid them after all."""
+    missing = OpenQuestion.objects.filter(kind=QuestionKind.MISSING, payment__in=payment_ids, closed_at=None)
+    missing.update(closed_at=now, note=note)
 
 
 @transaction.atomic

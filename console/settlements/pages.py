@@ -147,7 +147,7 @@ class QuestionPageAdmin(SummarizedAdmin, ActingAdmin):
     object_acts = QUESTION_ACTS
     fields = [
         *("kind", "difference_baht", "acquirer_name", "subject", "payment", "transfer"),
-        *("opened_at", "closed_at", "note", "is_booked"),
+        *("opened_at", "closed_at", "note", "is_booked", "failed_transfer"),
     ]
     summary_of = staticmethod(summaries.of_question)
     items_title = _("What transfers paid for the payment")

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import core.database.columns
 import core.database.triggers
 import django.db.models.deletion
@@ -5,6 +7,8 @@ import django.db.models.expressions
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
+
+SQL = Path(__file__).parents[1] / "sql"
 
 
 class Migration(migrations.Migration):
@@ -125,6 +129,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='openquestion',
+            name='failed_transfer',
+            field=models.OneToOneField(help_text='The difference is the money of this transfer, which failed.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='answered', to='settlements.acquirertransfer'),
+        ),
+        migrations.AddField(
+            model_name='openquestion',
             name='payment',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='payments.payment'),
         ),
@@ -180,7 +189,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='openquestion',
-            constraint=models.CheckConstraint(condition=models.Q(('closed_at__isnull', False), models.Q(('is_booked', False), ('note', '')), _connector='OR'), name='openquestion_closed_with_note'),
+            constraint=models.CheckConstraint(condition=models.Q(('closed_at__isnull', False), models.Q(('failed_transfer', None), ('is_booked', False), ('note', '')), _connector='OR'), name='openquestion_closed_with_note'),
+        ),
+        migrations.AddConstraint(
+            model_name='openquestion',
+            constraint=models.CheckConstraint(condition=models.Q(('failed_transfer', None), models.Q(('is_booked', False), ('kind__in', ('amount_differs', 'adjustment'))), _connector='OR'), name='openquestion_of_failed_transfer'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='openquestion',
@@ -196,15 +209,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='openquestion',
-            trigger=pgtrigger.compiler.Trigger(name='answer_final', sql=core.database.triggers.TriggerSql(func="IF (OLD.closed_at IS NOT NULL AND (NEW.note, NEW.is_booked) IS DISTINCT FROM (OLD.note, OLD.is_booked)) THEN RAISE EXCEPTION 'a closed question keeps its answer' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='d3c98137f0fbb79839d8db75b1d1282141c109a0', operation='UPDATE', pgid='pgtrigger_answer_final_563d6', table='settlements_openquestion', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='answer_final', sql=core.database.triggers.TriggerSql(func="IF (OLD.closed_at IS NOT NULL AND (NEW.note, NEW.is_booked, NEW.failed_transfer_id) IS DISTINCT FROM (OLD.note, OLD.is_booked, OLD.failed_transfer_id)) THEN RAISE EXCEPTION 'a closed question keeps its answer' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='a8f48ee67aa63826c6002e70a01a57489afa9541', operation='UPDATE', pgid='pgtrigger_answer_final_563d6', table='settlements_openquestion', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='settlement',
             index=models.Index(fields=['merchant', 'created_at', 'id'], name='settlement_newest_first'),
-        ),
-        migrations.AddConstraint(
-            model_name='settlement',
-            constraint=models.UniqueConstraint(fields=('transfer', 'merchant', 'created_at'), name='settlement_once'),
         ),
         migrations.AddConstraint(
             model_name='settlement',
@@ -254,4 +263,5 @@ class Migration(migrations.Migration):
             model_name='settleditem',
             trigger=pgtrigger.compiler.Trigger(name='settled_once', sql=core.database.triggers.TriggerSql(func="IF (NOT OLD.awaits_charge AND (NEW.settlement_id, NEW.awaits_charge) IS DISTINCT FROM (OLD.settlement_id, false)) THEN RAISE EXCEPTION 'only an item that waits for its charge gets a settlement' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='ab670f41518b3fad8212c2f363b665b0cfd2b864', operation='UPDATE', pgid='pgtrigger_settled_once_7dcce', table='settlements_settleditem', when='BEFORE')),
         ),
+        *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

@@ -18,7 +18,7 @@ from payments import cards
 from payments.models import CardCharge, Payment
 from reconciliation.exceptions import acquirer_transfers
 from reconciliation.models import BankTransaction
-from settlements import questions
+from settlements import failed_transfers, questions
 from settlements.errors import NothingToBook, QuestionClosed
 from settlements.models import AcquirerTransfer, OpenQuestion, Settlement
 from settlements.models import SettledItem as SettledItemRow
@@ -591,6 +591,52 @@ def test_what_a_changed_transfer_lacks_is_booked_at_our_bank(shop: Shop, acquire
     acquirer.read()
     questions.close(OpenQuestion.objects.get().pk, note="x", is_booked=True, now=clock.now())
     assert balance_of("bank:sandbox", *ON_ACCOUNTS) == [-less, 0, 0, 0]
+    assert not differences()
+
+
+def paid_after_a_failure(shop: Shop, acquirer: ReportingAcquirer) -> tuple[list[CardCharge], OpenQuestion]:
+    """A later transfer has the money of one that failed after it, and lists none of its payments."""
+    charges = [acquirer.charge(shop.merchant, ago=12 * DAY) for _ in range(2)]
+    failing = acquirer.transfer(*map(item_of, charges), state="sent", ago=3 * DAY)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), short_by=-2 * NET)
+    acquirer.read()
+    acquirer.change(failing, state="failed")
+    acquirer.read()
+    acquirer.read()
+    assert asked() == [("amount_differs", 2 * NET), ("missing", -NET), ("missing", -NET)]
+    return charges, OpenQuestion.objects.get(kind="amount_differs")
+
+
+def test_payments_of_a_failed_transfer_are_settled_by_the_later_one_that_paid_them(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    charges, question = paid_after_a_failure(shop, acquirer)
+    failed = AcquirerTransfer.objects.get(state="failed")
+    failed_transfers.pay_by_later_one(question.pk, failed_id=failed.pk, note="So they say.", now=clock.now())
+    assert (asked(), balance_of(*ON_ACCOUNTS)) == ([], [0, 0, 0])
+    assert ledger.balance(shop.merchant.id) == ledger.Balance(3 * NET, 0, 0)
+    assert {shop.payment(each.pk)["settlement_id"] for each in charges} != {None}
+    assert not differences()
+    with pytest.raises(QuestionClosed):
+        failed_transfers.pay_by_later_one(question.pk, failed_id=failed.pk, note="x", now=clock.now())
+
+
+def test_failed_transfer_of_another_sum_pays_nothing(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant, ago=12 * DAY)
+    failing = acquirer.transfer(item_of(charge), state="sent", ago=3 * DAY)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), short_by=1 - NET)
+    acquirer.read()
+    acquirer.change(failing, state="failed")
+    acquirer.read()
+    failed, question = (
+        AcquirerTransfer.objects.get(state="failed"),
+        OpenQuestion.objects.get(difference=NET - 1),
+    )
+    with pytest.raises(NothingToBook):
+        failed_transfers.pay_by_later_one(question.pk, failed_id=failed.pk, note="x", now=clock.now())
+    answer = {"closed_at": clock.now(), "failed_transfer": failed}
+    with pytest.raises(IntegrityError, match="the sum of its failed transfer"), transaction.atomic():
+        OpenQuestion.objects.filter(pk=question.pk).update(**answer)
     assert not differences()
 
 

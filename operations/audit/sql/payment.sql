@@ -148,7 +148,7 @@ SELECT name, (sum(satang))::text FROM (
     UNION ALL
     SELECT question.acquirer, difference FROM settlements_openquestion AS question
     JOIN settlements_acquirertransfer AS transfer ON transfer.id = question.transfer_id
-    WHERE NOT is_booked AND transfer.state = 'paid'
+    WHERE NOT is_booked AND failed_transfer_id IS NULL AND transfer.state = 'paid'
         AND kind IN ('fee_differs', 'amount_differs', 'paid_twice', 'unknown_item', 'adjustment')
     UNION ALL
     -- Money of charges that failed here, or had another amount, and that refunds returned.
@@ -177,6 +177,14 @@ SELECT subject_id, concat_ws(' ', -sum(entry.amount), (SELECT count(*) FROM sett
     WHERE transfer_id = subject_id AND settlement_id IS NOT NULL AND settled_at IS NOT NULL))
 FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
 WHERE type = 'transfer_received' AND starts_with(account_id, 'bank:') GROUP BY subject_id
+
+-- rule: money of a failed transfer is what it had listed
+SELECT id, difference::text FROM settlements_openquestion WHERE failed_transfer_id IS NOT NULL
+-- found
+SELECT question.id, sum(item.net_amount)::text FROM settlements_openquestion AS question
+JOIN settlements_acquirertransfer AS failed ON failed.id = failed_transfer_id AND failed.state = 'failed'
+    AND failed.acquirer = question.acquirer
+JOIN settlements_settleditem AS item ON item.transfer_id = failed.id GROUP BY question.id
 
 -- rule: settlements are the sums of their payments
 SELECT id, concat_ws(' ', gross_amount, fee, fee_vat, payment_count) FROM settlements_settlement

@@ -170,6 +170,23 @@ def test_question_is_closed_from_its_sentence_with_an_answer(
     assert shown == [False, True]
 
 
+def test_question_about_money_of_a_failed_transfer_is_answered_by_choosing_it(
+    shop: Shop, acquirer: ReportingAcquirer, admin_client: Client, clock: Any
+) -> None:
+    charge = acquirer.charge(shop.merchant)
+    failing = acquirer.transfer(item_of(charge), state="sent", ago=2 * DAY)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), short_by=-failing.amount)
+    acquirer.read()
+    acquirer.change(failing, state="failed")
+    acquirer.read()
+    (question,) = OpenQuestion.objects.all()
+    failed = AcquirerTransfer.objects.get(state="failed")
+    values = {"note": "So they say", "failed_transfer": failed.pk}
+    send_act(admin_client, OpenQuestion, question.pk, "failed-transfer", **values)
+    assert "trsf_0" in words(admin_client, page_of(question))
+    assert shop.payment(charge.pk)["settlement_id"] is not None
+
+
 def test_page_of_a_card_payment_says_where_its_money_is(
     shop: Shop, acquirer: ReportingAcquirer, admin_client: Client, clock: Any
 ) -> None:

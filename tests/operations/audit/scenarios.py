@@ -16,13 +16,13 @@ from reconciliation.exceptions import acquirer_transfers
 from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransaction
-from settlements import questions
+from settlements import failed_transfers, questions
 from settlements.models import AcquirerTransfer, OpenQuestion
 from tests.approvals.builders import decide_approval
 from tests.operations.audit import exception_scenarios
 from tests.reconciliation.builders import Seller, complete_order, decide
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
-from tests.settlements.conftest import FEE, ReportingAcquirer, item_of
+from tests.settlements.conftest import DAY, FEE, ReportingAcquirer, item_of
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawn
 from transfers import services as transfers
@@ -122,6 +122,19 @@ def settle_cards(refund_shop: RefundShop, serving: Serving, acquirer: ReportingA
         note="Its slip.",
         now=clock.now(),
     )
+
+
+def fail_transfer(refund_shop: RefundShop, serving: Serving, acquirer: ReportingAcquirer) -> None:
+    """A later transfer has the money of one that failed, and staff say so."""
+    merchant = refund_shop.shop.merchant
+    failing = acquirer.transfer(item_of(acquirer.charge(merchant)), state="sent", ago=3 * DAY)
+    acquirer.transfer(item_of(acquirer.charge(merchant)), short_by=-failing.amount, ago=2 * DAY)
+    acquirer.read()
+    acquirer.change(failing, state="failed")
+    acquirer.read()
+    question = OpenQuestion.objects.get(difference=failing.amount)
+    (failed,) = failed_transfers.candidates(question)
+    failed_transfers.pay_by_later_one(question.pk, failed_id=failed.pk, note="So they say.", now=clock.now())
 
 
 def refund(refund_shop: RefundShop, serving: Serving) -> None:

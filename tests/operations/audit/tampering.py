@@ -228,6 +228,12 @@ TAMPERINGS = {
         "UPDATE payments_cardcharge SET settled_at = NULL",
         "DELETE FROM settlements_acquirertransfer",
     ],
+    "money of a failed transfer is what it had listed": [
+        """UPDATE settlements_openquestion SET difference = difference + 1
+           WHERE failed_transfer_id IS NOT NULL""",
+        "UPDATE settlements_acquirertransfer SET acquirer = 'omise' WHERE state = 'failed'",
+        "UPDATE settlements_settleditem SET net_amount = net_amount + 1",
+    ],
     "settlements are the sums of their payments": [
         *(
             f"UPDATE settlements_settlement SET {column} = {column} + 1"
@@ -248,7 +254,7 @@ TAMPERINGS = {
         """INSERT INTO webhooks_event
                (id, merchant_id, type, subject_id, body, created_at, actor, request_id)
            SELECT 'evt_again', merchant_id, type, subject_id, body, created_at, actor, request_id
-           FROM webhooks_event WHERE type = 'settlement.arrived'""",
+           FROM webhooks_event WHERE type = 'settlement.arrived' LIMIT 1""",
         "UPDATE webhooks_event SET merchant_id = 'mch_other' WHERE type = 'settlement.arrived'",
         "UPDATE settlements_settlement SET arrived_at = NULL",
     ],

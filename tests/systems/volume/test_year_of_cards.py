@@ -25,7 +25,7 @@ from settlements import services
 from settlements.models import AcquirerTransfer, Settlement, UnpaidEntry
 from tests.audit import differences
 from tests.banks.fake_omise import Json
-from tests.banks.opn_double import OpnDouble
+from tests.banks.opn_double import ChargeFault, OpnDouble
 from tests.conftest import open_shop
 from tests.settlements.opn_year import DAY, FIRST, asked, on_the_way, owed, pay, serving_opn
 
@@ -59,7 +59,7 @@ def test_each_month_of_a_year_closes_without_a_remainder(opn: OpnDouble) -> None
         with time_machine.travel(FIRST + day * DAY, tick=False):
             for _ in range(PAYMENTS // DAYS if day < DAYS else 0):
                 is_late = chance.random() < 0.1
-                fault = "fee_late" if is_late else ""
+                fault: ChargeFault = "fee_late" if is_late else ""
                 charge = pay(chance.choice(shops), opn, chance.randint(10_000, 500_000), fault)
                 late += [charge] * is_late
         with time_machine.travel(FIRST + day * DAY + timedelta(hours=1), tick=False):
