@@ -36,6 +36,8 @@ from transfers.circuit_breakers import Counterparty
 ACQUIRERS = {Mode.TEST: "sandbox", Mode.LIVE: "omise"}
 # Before the first inquiry about a charge whose call was not answered, before the second and so on.
 INQUIRY_DELAYS = [timedelta(seconds=seconds) for seconds in (2, 5, 10, 30, 60, 300, 3600)]
+# A fee that is unknown for this long is asked for no more: staff get a question. Until then the delay grows.
+FEE_WITHIN, FEE_DELAY_OF_AGE, NEVER = timedelta(days=14), 4, timedelta(days=36_500)
 # Longest delay while the payer may be on the page of 3-D Secure. Acquirers fail a charge that is not
 # authorised within 30 minutes.
 MAX_AUTHORISATION_DELAY, AUTHORISATION_PERIOD = timedelta(minutes=1), timedelta(minutes=30)
@@ -151,7 +153,7 @@ def complete(payment_id: str, result: ChargeResult, *, now: datetime) -> Payment
     elif charge.awaits_fee and (fee := _fee(result)) is not None:
         record_fee(payment, charge, fee, now=now)
     elif charge.awaits_fee:
-        charge.set_fields(due_at=now + due_work.interval(INQUIRY_DELAYS, charge.inquiries))
+        charge.set_fields(due_at=now + _fee_delay(charge, now))
     return payment if payment.pk else None
 
 
@@ -217,6 +219,13 @@ def _succeed(payment: Payment, charge: CardCharge, result: ChargeResult, now: da
 
 def _fee(result: ChargeResult) -> Fee | None:
     return None if result.fee is None or result.fee_vat is None else Fee(result.fee, result.fee_vat)
+
+
+def _fee_delay(charge: CardCharge, now: datetime) -> timedelta:
+    assert charge.completed_at is not None
+    age = now - charge.completed_at
+    delay = max(due_work.interval(INQUIRY_DELAYS, charge.inquiries), age / FEE_DELAY_OF_AGE)
+    return delay if age < FEE_WITHIN else NEVER
 
 
 def record_fee(payment: Payment, charge: CardCharge, fee: Fee, *, now: datetime) -> None:

@@ -43,8 +43,9 @@ class StoredLedger:
             found = found.filter(transferable_at__gt=after)
         return [LedgerEntry(each.entry_id, each.transferable_at, ReportedItem(**each.item)) for each in found]
 
-    def forget_paid(self) -> None:
-        """Delete what the newest transfer that arrived has paid, or one before it."""
+    def finish(self, now: datetime) -> None:
+        """Note that the reading is complete, and delete what transfers that arrived have paid."""
+        AcquirerReading.objects.update_or_create(pk=self._acquirer, defaults={"read_at": now})
         paid = AcquirerTransfer.objects.filter(acquirer=self._acquirer, state=AcquirerTransferState.PAID)
         newest = paid.order_by("-created_at").values_list("created_at", flat=True).first()
         if newest is not None:

@@ -234,6 +234,7 @@ class AcquirerReading(models.Model):
     """How far an acquirer was read."""
 
     acquirer = models.CharField(max_length=20, primary_key=True)
+    read_at = models.DateTimeField(null=True, help_text="When its transfers were read.")
     ledger_until = models.DateTimeField(null=True, help_text="Its ledger is copied until then.")
 
     def __str__(self) -> str:
@@ -265,6 +266,7 @@ class QuestionKind(models.TextChoices):
     UNKNOWN_ITEM = "unknown_item", "No payment or refund of ours has this item"
     ADJUSTMENT = "adjustment", "The acquirer changed what we receive"
     MISSING = "missing", "The acquirer has not paid the charge, but later ones"
+    FEE_UNKNOWN = "fee_unknown", "The acquirer has not said what it keeps"
     LATE = "late", "The transfer has not arrived in time"
     CHANGED = "changed", "The acquirer reports the transfer with another result or other amounts than before"
 

@@ -11,7 +11,8 @@ from audit_trail.recording import recorded
 from core import ids
 from ledger import accounts
 from ledger import services as ledger
-from payments.models import Payment
+from payments import cards
+from payments.models import CardCharge, Payment
 from settlements.errors import NothingToBook, QuestionClosed
 from settlements.models import AcquirerTransfer, AcquirerTransferState, OpenQuestion, QuestionKind
 
@@ -51,6 +52,17 @@ def ask_what_is_late(acquirer: str, *, now: datetime) -> None:
         ask(QuestionKind.LATE, transfer, transfer.transfer_id, difference=-transfer.net_amount, now=now)
 
 
+def ask_about_fees(acquirer: str, *, now: datetime) -> None:
+    """Ask about fees that nobody named in time. A fee that is named closes its question."""
+    asked = OpenQuestion.objects.filter(kind=QuestionKind.FEE_UNKNOWN, acquirer=acquirer, closed_at=None)
+    asked.filter(payment__charge__awaits_fee=False).update(closed_at=now, note="The acquirer has named it.")
+    since = now - cards.FEE_WITHIN
+    unknown = CardCharge.objects.filter(acquirer=acquirer, awaits_fee=True, completed_at__lt=since)
+    for charge in unknown.select_related("payment"):
+        kind, payment = QuestionKind.FEE_UNKNOWN, charge.payment
+        ask(kind, None, charge.charge_id, acquirer=acquirer, payment=payment, difference=0, now=now)
+
+
 def close_missing(payment_ids: Collection[str], *, note: str, now: datetime) -> None:
     """Close the questions about charges that were missing: a transfer has paid them after all."""
     missing = OpenQuestion.objects.filter(kind=QuestionKind.MISSING, payment__in=payment_ids, closed_at=None)
@@ -75,6 +87,8 @@ def close(question_id: str, *, note: str, is_booked: bool, now: datetime) -> Ope
     with recorded(Act.QUESTION_CLOSED, question):
         question.closed_at, question.note, question.is_booked = now, note, is_booked
         question.save(update_fields=["closed_at", "note", "is_booked"])
+        if question.kind == QuestionKind.FEE_UNKNOWN:  # ask the acquirer once more
+            CardCharge.objects.filter(pk=question.payment_id, awaits_fee=True).update(due_at=now)
         if is_booked:
             ledger.book_difference(
                 subject_id=question.pk,

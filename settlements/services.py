@@ -23,6 +23,7 @@ from settlements.ledger_copies import StoredLedger
 from settlements.models import (
     ARRIVES_WITHIN,
     OPEN_STATES,
+    AcquirerReading,
     AcquirerTransfer,
     AcquirerTransferState,
     QuestionKind,
@@ -37,6 +38,7 @@ OVERLAP = timedelta(days=1)
 OVERTAKES_WITHIN = timedelta(days=1)
 # A transfer that is open for longer is not read any more. Staff know since `ARRIVES_WITHIN` that it is late.
 GIVEN_UP_AFTER = timedelta(days=31)
+READ_AGAIN_AFTER = timedelta(days=1)
 
 
 def find(*, merchant: Merchant, settlement_id: str) -> Settlement:
@@ -46,7 +48,7 @@ def find(*, merchant: Merchant, settlement_id: str) -> Settlement:
 
 
 def read_all(*, now: datetime) -> None:
-    """Read what each acquirer has transferred, as far as something is on the way.
+    """Read what each acquirer has transferred, as far as something is on the way, or once a day.
 
     Raises the first error at its end: no acquirer stops the other.
     """
@@ -71,6 +73,7 @@ def read(acquirer: str, *, now: datetime) -> int:
     that again. It may run at the same time as another: each transfer is locked.
     """
     items.settle_waiting(acquirer, now=now)
+    questions.ask_about_fees(acquirer, now=now)
     since = _since(acquirer, now)
     if since is None:
         return 0
@@ -88,7 +91,7 @@ def read(acquirer: str, *, now: datetime) -> int:
     _ask_what_is_missing(acquirer, now)
     if errors:
         raise errors[0]
-    ledger.forget_paid()
+    ledger.finish(now)
     return len(reported)
 
 
@@ -102,7 +105,9 @@ def _since(acquirer: str, now: datetime) -> datetime | None:
         charge = max(charge, newest - ARRIVES_WITHIN - OVERLAP)
     open_ones = transfers.open().filter(created_at__gte=now - GIVEN_UP_AFTER)
     times = [charge, open_ones.aggregate(at=Min("created_at"))["at"]]
-    return min((each for each in times if each is not None), default=None)
+    # With nothing on the way: a transfer of adjustments alone.
+    was_read = AcquirerReading.objects.filter(pk=acquirer, read_at__gt=now - READ_AGAIN_AFTER).exists()
+    return min((each for each in times if each is not None), default=None if was_read else newest)
 
 
 @transaction.atomic

@@ -25,6 +25,7 @@ class Migration(migrations.Migration):
             name='AcquirerReading',
             fields=[
                 ('acquirer', models.CharField(max_length=20, primary_key=True, serialize=False)),
+                ('read_at', models.DateTimeField(help_text='When its transfers were read.', null=True)),
                 ('ledger_until', models.DateTimeField(help_text='Its ledger is copied until then.', null=True)),
             ],
         ),
@@ -32,7 +33,7 @@ class Migration(migrations.Migration):
             name='OpenQuestion',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('kind', models.CharField(choices=[('fee_differs', 'The acquirer kept another fee than it had said'), ('amount_differs', 'The transfer is not the sum of what it pays out'), ('paid_twice', 'The charge or refund was listed before'), ('unknown_item', 'No payment or refund of ours has this item'), ('adjustment', 'The acquirer changed what we receive'), ('missing', 'The acquirer has not paid the charge, but later ones'), ('late', 'The transfer has not arrived in time'), ('changed', 'The acquirer reports the transfer with another result or other amounts than before')], max_length=14)),
+                ('kind', models.CharField(choices=[('fee_differs', 'The acquirer kept another fee than it had said'), ('amount_differs', 'The transfer is not the sum of what it pays out'), ('paid_twice', 'The charge or refund was listed before'), ('unknown_item', 'No payment or refund of ours has this item'), ('adjustment', 'The acquirer changed what we receive'), ('missing', 'The acquirer has not paid the charge, but later ones'), ('fee_unknown', 'The acquirer has not said what it keeps'), ('late', 'The transfer has not arrived in time'), ('changed', 'The acquirer reports the transfer with another result or other amounts than before')], max_length=14)),
                 ('acquirer', models.CharField(max_length=20)),
                 ('subject', models.CharField(help_text="The acquirer's id of the item, transfer or charge.", max_length=64)),
                 ('difference', models.BigIntegerField(help_text='Satang that came more, or less if negative.')),
@@ -181,7 +182,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='openquestion',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['fee_differs', 'amount_differs', 'paid_twice', 'unknown_item', 'adjustment', 'missing', 'late', 'changed'])), name='openquestion_kind_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['fee_differs', 'amount_differs', 'paid_twice', 'unknown_item', 'adjustment', 'missing', 'fee_unknown', 'late', 'changed'])), name='openquestion_kind_known'),
         ),
         migrations.AddConstraint(
             model_name='openquestion',

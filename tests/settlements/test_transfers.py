@@ -1,6 +1,7 @@
 """Transfers of an acquirer: what they pay becomes available, and what is not as expected is asked."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from payments import cards
 from payments.models import CardCharge, Payment
 from reconciliation.exceptions import acquirer_transfers
 from reconciliation.models import BankTransaction
-from settlements import failed_transfers, questions
+from settlements import failed_transfers, questions, services
 from settlements.errors import NothingToBook, QuestionClosed
 from settlements.models import AcquirerTransfer, OpenQuestion, Settlement
 from settlements.models import SettledItem as SettledItemRow
@@ -290,6 +291,50 @@ def test_nothing_is_asked_of_an_acquirer_that_owes_nothing(shop: Shop, acquirer:
     acquirer.read()
     acquirer.read()
     assert len(acquirer.asked) == 1
+
+
+def test_transfer_of_adjustments_alone_is_read_within_a_day(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    later = clock.now() + timedelta(hours=1)
+    dispute = SettledItem("adjustment", "dspt_1", "", 5_000, 0, 0, 5_000, "dispute.won.credit")
+    acquirer.transfer(dispute, ago=-timedelta(minutes=30))
+    services.read("sandbox", now=later)
+    assert asked() == []
+    services.read("sandbox", now=later + DAY)
+    assert asked() == [("adjustment", 5_000)]
+    services.read("sandbox", now=later + DAY)
+    assert len(acquirer.asked) == 2
+    assert not differences()
+
+
+def test_fee_that_never_comes_is_asked_for_less_and_less_and_then_a_question(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    charge = acquirer.charge(shop.merchant, fee=None, ago=20 * DAY)
+    at, asks = charge.completed_at, 0
+    assert at is not None
+    answer = ChargeResult("succeeded", charge.charge_id, paid_at=charge.paid_at)
+    while at < clock.now():
+        CardCharge.objects.update(inquiries=asks)
+        with transaction.atomic():
+            cards.complete(charge.pk, answer, now=at)
+        at, asks = CardCharge.objects.get().due_at, asks + 1
+    assert 20 < asks < 60
+    acquirer.read()
+    acquirer.read()
+    assert asked() == [("fee_unknown", 0)]
+    questions.close(OpenQuestion.objects.get().pk, note="They say it now.", is_booked=False, now=clock.now())
+    assert CardCharge.objects.get().due_at <= clock.now()
+
+
+def test_question_about_an_unknown_fee_ends_when_it_is_named(shop: Shop, acquirer: ReportingAcquirer) -> None:
+    charge = acquirer.charge(shop.merchant, fee=None, ago=20 * DAY)
+    acquirer.read()
+    name_fee(charge)
+    acquirer.read()
+    assert asked() == []
+    assert OpenQuestion.objects.get().note == "The acquirer has named it."
 
 
 def test_merchant_sees_its_settlements_and_their_payments(
