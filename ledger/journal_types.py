@@ -6,7 +6,7 @@ class JournalType(models.TextChoices):
 
     PAYMENT = "payment"  # bank, acquirer or suspense -> available, unsettled or unconfirmed; fees -> fees
     FEE = "fee"  # available and debt, or unsettled -> fees: known after the payment
-    FEE_RETURNED = "fee_returned"  # fees -> available: the statement of the bank names another one
+    FEE_RETURNED = "fee_returned"  # fees -> available: the statement names another one, or a charge is void
     FEE_ADDED = "fee_added"  # available and debt -> fees: that one
     SETTLED = "settled"  # unsettled -> available: the acquirer paid it, or a refund needs it
     TRANSFER_RECEIVED = "transfer_received"  # acquirer and fees -> bank and write-offs: it paid what it owed

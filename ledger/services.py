@@ -201,6 +201,15 @@ def receive_transfer(
     post(JournalType.TRANSFER_RECEIVED, {subject_id: lines}, now)
 
 
+def return_fee(*, merchant_id: str, subject_id: str, fee: Fee, acquirer: str, now: datetime) -> None:
+    """Post that a transfer gave the fee of a voided charge back. The subject is the refund."""
+    taken = {code: -amount for code, amount in fee.lines(accounts.acquirer(acquirer)).items()}
+    lines = {accounts.available(merchant_id): fee.total, **taken}
+    post(JournalType.FEE_RETURNED, {subject_id: lines}, now)
+    back = Fee(-fee.amount, -fee.vat)
+    receive_transfer(subject_id=subject_id, acquirer=acquirer, received=0, cost=0, fee=back, now=now)
+
+
 def book_difference(*, subject_id: str, account: str, difference: int, now: datetime) -> None:
     """Book what came less than expected as the operator's loss, or more (positive) as a loss taken back."""
     write_offs = accounts.write_offs_for(account)

@@ -13,6 +13,8 @@ from banks import SettledItem as ReportedItem
 from core import ids
 from ledger import accounts
 from ledger import services as ledger
+from ledger.journal_types import JournalType
+from ledger.models import Journal
 from ledger.services import Fee
 from payments import cards, settling
 from payments.card_models import OPEN_STATES, CardCharge
@@ -49,7 +51,9 @@ def store(transfer: AcquirerTransfer, reported: Iterable[ReportedItem], now: dat
     refunds = _refunds_of(transfer.acquirer, reported)
     items: dict[tuple[str, str], SettledItem] = {}
     for each in reported:
-        refund = refunds.get(each.reference) if each.kind == "refund" else None
+        refund = refunds.get(each.reference)
+        if refund is not None and each.kind == "adjustment" and not _is_returned_fee(refund, each):
+            refund = None
         charge = None
         if each.kind == "charge":
             charge = by_id.get(each.order_id) or by_id.get(each.reference)
@@ -68,7 +72,7 @@ def store(transfer: AcquirerTransfer, reported: Iterable[ReportedItem], now: dat
         if items.setdefault((each.kind, charge.pk if charge else each.reference), item) is not item:
             _ask(QuestionKind.PAID_TWICE, item, now, payment=charge.payment if charge else None)
     for refund_item in items.values():
-        if refund_item.refund_id:
+        if refund_item.kind == ItemKind.REFUND and refund_item.refund_id:
             _compare_refund(refund_item, refunds[refund_item.reference], now)
     _take(transfer, list(items.values()), charges, now)
 
@@ -133,7 +137,7 @@ def _join_adjustments(reported: Iterable[ReportedItem]) -> list[ReportedItem]:
 
 def _refunds_of(acquirer: str, reported: Iterable[ReportedItem]) -> dict[str, Refund]:
     """Our refunds by the acquirer's ids of them, without those that ended without success here."""
-    references = {each.reference: each.order_id for each in reported if each.kind == "refund"}
+    references = {each.reference: each.order_id for each in reported if each.kind != "charge"}
     ordered = Transfer.objects.filter(route=accounts.acquirer(acquirer), bank_reference__in=list(references))
     known = {order.bank_reference: order.pk for order in ordered} | {
         reference: order_id for reference, order_id in references.items() if order_id
@@ -141,6 +145,19 @@ def _refunds_of(acquirer: str, reported: Iterable[ReportedItem]) -> dict[str, Re
     counted = Refund.objects.filter(status__in=[RefundStatus.PENDING, RefundStatus.COMPLETED])
     found = counted.select_related("payment").in_bulk(list(known.values()))
     return {reference: found[order_id] for reference, order_id in known.items() if order_id in found}
+
+
+def _is_returned_fee(refund: Refund, reported: ReportedItem) -> bool:
+    """Whether the acquirer gives back exactly the fee of a charge that was refunded as a whole, once."""
+    payment = refund.payment
+    before = payment.settled_items.filter(kind=ItemKind.ADJUSTMENT, refund_id=refund.pk)
+    return (
+        refund.status == RefundStatus.COMPLETED
+        and refund.amount == payment.received
+        and bool(payment.fee)
+        and reported.net == (payment.fee or 0) + (payment.fee_vat or 0)
+        and not before.exclude(transfer__state=AcquirerTransferState.FAILED).exists()
+    )
 
 
 def _is_first(item: SettledItem, charge: CardCharge, now: datetime) -> bool:
@@ -158,7 +175,9 @@ def _is_first(item: SettledItem, charge: CardCharge, now: datetime) -> bool:
 
 def _compare_refund(item: SettledItem, refund: Refund, now: datetime) -> None:
     """Ask about a refund that a transfer took off before, or of which it takes off another amount."""
-    before = SettledItem.objects.filter(payment_id=refund.payment_id, refund_id=refund.pk)
+    before = SettledItem.objects.filter(
+        payment_id=refund.payment_id, refund_id=refund.pk, kind=ItemKind.REFUND
+    )
     if before.exclude(transfer__state=AcquirerTransferState.FAILED).exists():
         _ask(QuestionKind.PAID_TWICE, item, now, payment=refund.payment)
     elif difference := item.net_amount + refund.amount:
@@ -214,6 +233,7 @@ def _settle(transfer: AcquirerTransfer, now: datetime) -> list[Settlement]:
     items = SettledItem.objects.filter(settlement__in=parts)
     charges = settling.lock(items.values_list("payment_id", flat=True))
     settling.settle(list(charges.values()), now=now)
+    _return_fees(transfer, now)
     questions.close_missing(charges, note=f"{transfer.transfer_id} paid it.", now=now)
     for part in parts:
         part.arrived_at = transfer.arrived_at
@@ -225,6 +245,25 @@ def _settle(transfer: AcquirerTransfer, now: datetime) -> list[Settlement]:
         )
         events.publish(event)
     return parts
+
+
+def _return_fees(transfer: AcquirerTransfer, now: datetime) -> None:
+    """Give merchants the fees that the transfer gives back."""
+    returned = transfer.items.filter(kind=ItemKind.ADJUSTMENT, refund_id__isnull=False)
+    subjects = list(returned.values_list("refund_id", flat=True))
+    posted = Journal.objects.filter(type=JournalType.FEE_RETURNED, subject_id__in=subjects)
+    new = returned.exclude(refund_id__in=posted.values("subject_id")).select_related("payment")
+    for item in new.order_by("payment__merchant", "pk"):
+        payment = item.payment
+        assert payment is not None
+        assert payment.fee is not None
+        ledger.return_fee(
+            merchant_id=payment.merchant_id,
+            subject_id=str(item.refund_id),
+            fee=Fee(payment.fee, payment.fee_vat or 0),
+            acquirer=transfer.acquirer,
+            now=now,
+        )
 
 
 def _book(

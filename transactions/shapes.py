@@ -46,7 +46,8 @@ class BalanceTransactionObject(TypedDict):
         "`returned`: it came back after it had left. `reversal`: the bank took a payment back. "
         "`unconfirmed` money is only in a statement file; `confirmed` makes it available. `unsettled` money "
         "the acquirer has not paid; `settled` makes it available. `fee_returned` and `fee_added`: the "
-        "statement of the bank named another fee than the one that was taken.",
+        "statement of the bank named another fee than the one that was taken. The acquirer also gives "
+        "back the fee of a voided charge.",
     ]
     amount: Annotated[
         int,

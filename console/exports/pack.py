@@ -199,18 +199,22 @@ class Pack:
         return merge(*each_type, key=lambda row: (row.created_at, row.pk))
 
     def _with_payments(self, types: Sequence[str]) -> Iterator[tuple[BalanceTransaction, Payment, Fees]]:
-        """The changes, their payments, and the fees of these that were posted by the end of the month."""
-        for page in _pages(self._changes(*types)):
-            payments = Payment.objects.in_bulk([row.source_id for row in page])
-            posted = self._fees_of(payments.values())
-            for row in page:
-                yield row, payments[row.source_id], posted[row.source_id]
+        """The changes, their payments, and the fees that were posted for each by the end of the month.
 
-    def _fees_of(self, payments: Collection[Payment]) -> dict[str, Fees]:
-        """By payment and type of journal. Empty for a payment whose fee was not known; zero has no entry."""
-        journals = Journal.objects.filter(
-            subject_id__in=[each.pk for each in payments], type__in=FEE_JOURNALS
-        )
+        The fee of a voided card payment comes back for its refund.
+        """
+        for page in _pages(self._changes(*types)):
+            sources = [row.source_id for row in page]
+            refunds = dict(Refund.objects.filter(pk__in=sources).values_list("pk", "payment_id"))
+            payments = Payment.objects.in_bulk([refunds.get(each, each) for each in sources])
+            posted = self._fees_of(payments.values(), refunds)
+            for row in page:
+                yield row, payments[refunds.get(row.source_id, row.source_id)], posted[row.source_id]
+
+    def _fees_of(self, payments: Collection[Payment], refunds: Collection[str]) -> dict[str, Fees]:
+        """By payment or refund, and type of journal. Empty if the fee was not known; zero has no entry."""
+        subjects = [*refunds, *(each.pk for each in payments)]
+        journals = Journal.objects.filter(subject_id__in=subjects, type__in=FEE_JOURNALS)
         later = set(
             journals.filter(type=JournalType.FEE, created_at__gte=self.until).values_list(
                 "subject_id", flat=True
@@ -219,12 +223,12 @@ class Pack:
         found: dict[str, Fees] = {
             each.pk: {} if each.fee is None or each.pk in later else {JournalType.PAYMENT: [0, 0]}
             for each in payments
-        }
+        } | {each: {} for each in refunds}
         until = journals.filter(created_at__lt=self.until)
         entries = Entry.objects.filter(account__type__in=FEE_TYPES, journal__in=until)
         columns = ("journal__subject_id", "journal__type", "account__type", "amount")
-        for payment_id, type, account_type, amount in entries.values_list(*columns):
-            found[payment_id].setdefault(type, [0, 0])[FEE_TYPES.index(account_type)] = amount
+        for subject_id, type, account_type, amount in entries.values_list(*columns):
+            found[subject_id].setdefault(type, [0, 0])[FEE_TYPES.index(account_type)] = amount
         return found
 
 

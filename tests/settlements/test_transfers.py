@@ -466,6 +466,58 @@ def test_refund_may_be_taken_off_before_we_know_its_result(shop: Shop, acquirer:
     assert not differences()
 
 
+@pytest.mark.parametrize("later", [False, True])
+def test_fee_of_a_void_goes_back_to_the_merchant(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving, later: bool
+) -> None:
+    charge = acquirer.charge(shop.merchant)
+    acquirer.charge(shop.merchant, ago=9 * DAY)
+    served_by(sends=[TransferResult("succeeded", "rfnd_1")])
+    made = shop.post("/v1/refunds", {"payment_id": charge.pk}).json()
+    send_due_refunds()
+    other = item_of(CardCharge.objects.exclude(pk=charge.pk).get())
+    void = SettledItem("refund", "rfnd_1", made["refund_id"], -AMOUNT, 0, 0, -AMOUNT)
+    back = SettledItem("adjustment", "rfnd_1", made["refund_id"], FEE + VAT, 0, 0, FEE + VAT, "refund.fee")
+    if later:
+        acquirer.transfer(other, item_of(charge), ago=2 * DAY)
+        acquirer.transfer(
+            item_of(acquirer.charge(shop.merchant)), item_of(acquirer.charge(shop.merchant)), void, back
+        )
+    else:
+        acquirer.transfer(other, item_of(charge), void, back)
+    acquirer.read()
+    assert (asked(), balance_of(*ON_ACCOUNTS)) == ([], [0, 0, 0])
+    assert ledger.balance(shop.merchant.id) == ledger.Balance((3 if later else 1) * NET, 0, 0)
+    (change,) = shop.get("/v1/balance/transactions?type=fee_returned").json()["balance_transactions"]
+    assert change["amount"] == FEE + VAT
+    assert not differences()
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), back)
+    acquirer.read()
+    assert asked() == [("adjustment", FEE + VAT)]
+    assert not differences()
+
+
+@pytest.mark.parametrize(("part", "given_back"), [(AMOUNT - 1, FEE + VAT), (AMOUNT, FEE + VAT - 1)])
+def test_what_is_not_exactly_the_fee_of_a_void_is_asked(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving, part: int, given_back: int
+) -> None:
+    charge = acquirer.charge(shop.merchant)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), item_of(charge), ago=2 * DAY)
+    acquirer.read()
+    served_by(sends=[TransferResult("succeeded", "rfnd_1")])
+    made = shop.post("/v1/refunds", {"payment_id": charge.pk, "amount": part}).json()
+    send_due_refunds()
+    acquirer.transfer(
+        item_of(acquirer.charge(shop.merchant)),
+        item_of(acquirer.charge(shop.merchant)),
+        SettledItem("refund", "rfnd_1", made["refund_id"], -part, 0, 0, -part),
+        SettledItem("adjustment", "rfnd_1", made["refund_id"], given_back, 0, 0, given_back, "refund.fee"),
+    )
+    acquirer.read()
+    assert asked() == [("adjustment", given_back)]
+    assert not differences()
+
+
 def test_adjustments_of_one_dispute_are_one(shop: Shop, acquirer: ReportingAcquirer) -> None:
     started = SettledItem("adjustment", "dspt_1", "", -50_000, 0, 0, -50_000, "dispute.started.debit")
     won = replace(started, amount=49_000, net=49_000, description="dispute.won.credit")

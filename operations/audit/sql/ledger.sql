@@ -72,7 +72,7 @@ GROUP BY journal_id
 SELECT id::text, type FROM ledger_journal
 WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
     'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled',
-    'transfer_received', 'transfer_seen', 'difference_booked')
+    'fee_returned', 'transfer_received', 'transfer_seen', 'difference_booked')
 -- found
 SELECT id::text, CASE
     WHEN owners > 1 THEN 'of several merchants'
@@ -81,6 +81,8 @@ SELECT id::text, CASE
     WHEN type = 'reversal' AND accounts ~ '^-unconfirmed [+](bank|acquirer)$' THEN type
     WHEN type = 'confirmed' AND accounts = '-unconfirmed +available' THEN type
     WHEN type = 'settled' AND accounts = '-unsettled +available' THEN type
+    WHEN type = 'fee_returned' AND accounts ~ '^(-fee_vat )?-fees [+]available$' THEN type
+    WHEN type = 'transfer_received' AND accounts ~ '^-acquirer ([+]fee_vat )?[+]fees$' THEN type
     WHEN type = 'unsettled' AND accounts = '-available +unsettled' THEN type
     WHEN type = 'transfer_received'
         AND accounts ~ '^(-bank )?(-fee_vat )?(-fees )?(-write_offs )?[+]acquirer$' THEN type
@@ -107,7 +109,7 @@ FROM (
     JOIN ledger_entry AS entry ON entry.journal_id = journal.id
     WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
         'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled',
-    'transfer_received', 'transfer_seen', 'difference_booked')
+    'fee_returned', 'transfer_received', 'transfer_seen', 'difference_booked')
     GROUP BY journal.id
 ) AS posting
 

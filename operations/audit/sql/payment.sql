@@ -91,7 +91,9 @@ FROM (
 SELECT concat_ws(' ', journal.subject_id, account), sum(entry.amount)::text
 FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id,
 regexp_replace(entry.account_id, '^(available|debt|unconfirmed|unsettled):', 'merchant:') AS account
-WHERE journal.type IN ('payment', 'fee', 'fee_added', 'fee_returned') GROUP BY journal.subject_id, account
+WHERE journal.type IN ('payment', 'fee', 'fee_added', 'fee_returned')
+    AND NOT starts_with(journal.subject_id, 'ref_') -- the fee of a void comes back for its refund
+GROUP BY journal.subject_id, account
 HAVING sum(entry.amount) <> 0
 
 -- define OF_PAID_LINE: lines of statements that name a fee, with the payment of their money
@@ -106,6 +108,7 @@ SELECT concat('line ', line.id), concat_ws(' ', payment.id, line.fee, line.fee_v
     AND NOT is_fee_due AND payment.fee IS NOT NULL AND line.fee + line.fee_vat <= {RECEIVED_AMOUNT}
 UNION ALL
 SELECT concat('journal ', id), 'changed' FROM ledger_journal WHERE type IN ('fee_added', 'fee_returned')
+    AND NOT starts_with(subject_id, 'ref_')
 -- found
 SELECT concat('line ', line.id), concat_ws(' ', payment.id, payment.fee, payment.fee_vat) {OF_PAID_LINE}
     AND NOT is_fee_due AND payment.fee IS NOT NULL AND line.fee + line.fee_vat <= {RECEIVED_AMOUNT}
@@ -132,14 +135,14 @@ SELECT name, (sum(satang))::text FROM (
     WHERE starts_with(route, 'acquirer:') AND completed_at IS NOT NULL AND NOT EXISTS (
         SELECT FROM settlements_settleditem AS item
         JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
-        WHERE item.refund_id = refund.id AND transfer.state = 'paid'
+        WHERE item.refund_id = refund.id AND item.kind = 'refund' AND transfer.state = 'paid'
     )
     UNION ALL
     -- And those that one took off before we know their result.
     SELECT transfer.acquirer, item.net_amount FROM settlements_settleditem AS item
     JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
     JOIN refunds_refund AS refund ON refund.id = item.refund_id
-    WHERE refund.status = 'pending' AND transfer.state = 'paid'
+    WHERE item.kind = 'refund' AND refund.status = 'pending' AND transfer.state = 'paid'
     UNION ALL
     -- What came for charges that have not succeeded here, or whose fee is not known.
     SELECT transfer.acquirer, item.net_amount FROM settlements_settleditem AS item
@@ -177,6 +180,18 @@ SELECT subject_id, concat_ws(' ', -sum(entry.amount), (SELECT count(*) FROM sett
     WHERE transfer_id = subject_id AND settlement_id IS NOT NULL AND settled_at IS NOT NULL))
 FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
 WHERE type = 'transfer_received' AND starts_with(account_id, 'bank:') GROUP BY subject_id
+
+-- rule: each fee that an acquirer gave back is an item of a transfer that arrived, and as it was taken
+SELECT item.refund_id, concat_ws(' ', item.net_amount, payment.fee, payment.fee_vat)
+FROM settlements_settleditem AS item JOIN payments_payment AS payment ON payment.id = item.payment_id
+JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
+WHERE item.kind = 'adjustment' AND item.refund_id IS NOT NULL AND transfer.state = 'paid'
+-- found
+SELECT subject_id, concat_ws(' ', sum(entry.amount) FILTER (WHERE starts_with(account_id, 'available:')),
+    coalesce(-sum(entry.amount) FILTER (WHERE starts_with(account_id, 'fees:')), 0),
+    coalesce(-sum(entry.amount) FILTER (WHERE starts_with(account_id, 'fee_vat:')), 0))
+FROM ledger_journal AS journal JOIN ledger_entry AS entry ON entry.journal_id = journal.id
+WHERE type = 'fee_returned' AND starts_with(subject_id, 'ref_') GROUP BY subject_id
 
 -- rule: money of a failed transfer is what it had listed
 SELECT id, difference::text FROM settlements_openquestion WHERE failed_transfer_id IS NOT NULL

@@ -22,7 +22,7 @@ from tests.approvals.builders import decide_approval
 from tests.operations.audit import exception_scenarios
 from tests.reconciliation.builders import Seller, complete_order, decide
 from tests.refunds.builders import PAYEE, RefundShop, send_due_refunds
-from tests.settlements.conftest import DAY, FEE, ReportingAcquirer, item_of
+from tests.settlements.conftest import AMOUNT, DAY, FEE, VAT, ReportingAcquirer, item_of
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import PATH, send_due_withdrawals, withdrawn
 from transfers import services as transfers
@@ -135,6 +135,20 @@ def fail_transfer(refund_shop: RefundShop, serving: Serving, acquirer: Reporting
     question = OpenQuestion.objects.get(difference=failing.amount)
     (failed,) = failed_transfers.candidates(question)
     failed_transfers.pay_by_later_one(question.pk, failed_id=failed.pk, note="So they say.", now=clock.now())
+
+
+def void_card(refund_shop: RefundShop, serving: Serving, acquirer: ReportingAcquirer) -> None:
+    """A card payment is refunded as a whole, and the acquirer gives its fee back."""
+    serving(sends=[TransferResult("succeeded", "rfnd_void")])
+    charges = [acquirer.charge(refund_shop.shop.merchant) for _ in range(3)]
+    made = refund_shop.refund(charges[0].pk)["refund_id"]
+    send_due_refunds()
+    acquirer.transfer(
+        *map(item_of, charges),
+        SettledItem("refund", "rfnd_void", made, -AMOUNT, 0, 0, -AMOUNT),
+        SettledItem("adjustment", "rfnd_void", made, FEE + VAT, 0, 0, FEE + VAT, "refund.fee"),
+    )
+    acquirer.read()
 
 
 def refund(refund_shop: RefundShop, serving: Serving) -> None:

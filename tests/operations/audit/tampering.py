@@ -63,9 +63,10 @@ def duplicate_event(kind: str) -> str:
         FROM webhooks_event WHERE id = {EVENT.format(kind)}"""
 
 
-def delete_posting(fact: str) -> str:
+def delete_posting(fact: str, subject: str = "") -> str:
     """Delete a journal with its entries, and correct the balances. Only its subject can show this."""
-    gone = f"(SELECT id FROM ledger_journal WHERE type = '{fact}' ORDER BY id LIMIT 1)"
+    where = f"type = '{fact}' AND starts_with(subject_id, '{subject}')"
+    gone = f"(SELECT id FROM ledger_journal WHERE {where} ORDER BY id LIMIT 1)"
     return f"""
         UPDATE ledger_account AS account SET rolled_up_balance = rolled_up_balance - entry.amount
         FROM ledger_entry AS entry WHERE entry.account_id = account.id AND journal_id = {gone};
@@ -227,6 +228,12 @@ TAMPERINGS = {
         "UPDATE settlements_acquirertransfer SET state = 'failed', arrived_at = NULL WHERE state = 'paid'",
         "UPDATE payments_cardcharge SET settled_at = NULL",
         "DELETE FROM settlements_acquirertransfer",
+    ],
+    "each fee that an acquirer gave back is an item of a transfer that arrived, and as it was taken": [
+        delete_posting("fee_returned", "ref_"),
+        "UPDATE settlements_settleditem SET net_amount = net_amount + 1 WHERE kind = 'adjustment'",
+        """UPDATE ledger_entry SET account_id = replace(account_id, 'fee_vat', 'fees') WHERE journal_id IN (
+           SELECT id FROM ledger_journal WHERE type = 'fee_returned')""",
     ],
     "money of a failed transfer is what it had listed": [
         """UPDATE settlements_openquestion SET difference = difference + 1

@@ -84,6 +84,7 @@ def test_audit_finds_each_tampering_and_nothing_after_each_scenario(
             assert not differences()
     scenarios.settle_cards(refund_shop, served_by, acquirer)
     scenarios.fail_transfer(refund_shop, served_by, acquirer)
+    scenarios.void_card(refund_shop, served_by, acquirer)
     assert not differences()
     scenarios.request_approvals(refund_shop, served_by, settings)
     add_payout_account(refund_shop.shop)
