@@ -78,11 +78,11 @@ def first_fault(
 
 
 def without_nulls(serializer: serializers.Serializer[Any], data: Any) -> Any:
-    """The body without its optional fields that are null, because they mean omitted."""
+    """The body without optional fields that are null: it means omitted, except where a field allows it."""
     if None not in data.values():
         return data
-    required = {name for name, field in serializer.fields.items() if field.required}
-    return {name: value for name, value in data.items() if value is not None or name in required}
+    kept = {name for name, field in serializer.fields.items() if field.required or field.allow_null}
+    return {name: value for name, value in data.items() if value is not None or name in kept}
 
 
 class Integer(_Strict, serializers.IntegerField):
@@ -343,3 +343,15 @@ class QueryInstant(_Strict, serializers.Field[Any, Any, Any, Any]):
             self.fail("date")
         last = dates.END - _MILLISECOND
         return clock.to_millisecond(at) + _MILLISECOND if self.end and at < last else at
+
+
+@extend_schema_field({"type": "string", "format": "date-time"})
+class Instant(QueryInstant):
+    """An ISO 8601 time, as a JSON string."""
+
+    default_error_messages = {"date": "must be a time (2026-11-21T10:00:00Z)"}
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str) or dates.is_day(data):
+            self.fail("date")
+        return clock.to_millisecond(super().to_internal_value(data))
