@@ -6,6 +6,7 @@ Source: PNG Specification (Third Edition), sections 5 and 11. An image library w
 import re
 import struct
 import zlib
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -47,6 +48,11 @@ def svg(payload: str) -> bytes:
         f' viewBox="0 0 {size} {size}" shape-rendering="crispEdges">'
         f'<rect width="{size}" height="{size}" fill="#fff"/><path d="{runs}"/></svg>'
     ).encode()
+
+
+PNG, SVG = "png", "svg"
+MEDIA_TYPES = {PNG: "image/png", SVG: "image/svg+xml"}
+DRAW: dict[str, Callable[[str], bytes]] = {PNG: png, SVG: svg}
 
 
 @lru_cache

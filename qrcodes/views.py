@@ -1,7 +1,6 @@
 """Make, read and end QR codes, and show their pictures."""
 
 import hashlib
-from collections.abc import Callable
 from functools import partial
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
@@ -20,15 +19,12 @@ from payments.models import Payment, PaymentStatus
 from qrcodes import images, payment_page, qr_cards, services
 from qrcodes import openapi as docs
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotFound
+from qrcodes.images import DRAW, MEDIA_TYPES, PNG, SVG
 from qrcodes.models import word_of
 from qrcodes.qr_cards import CardRequest
 from qrcodes.serializers import IMAGE_FORMATS
 from qrcodes.shapes import QrCodeObject, qr_code_object
 from webhooks import events, wakeup
-
-PNG, SVG = "png", "svg"
-MEDIA_TYPES = {PNG: "image/png", SVG: "image/svg+xml"}
-DRAW: dict[str, Callable[[str], bytes]] = {PNG: images.png, SVG: images.svg}
 
 
 class QrCodeViewSet(MerchantViewSet):
