@@ -208,6 +208,7 @@ INSTALLED_APPS = [
     "qrcodes",
     "refunds",
     "withdrawals",
+    "links",
     "settlements",
     "payments",
     "ledger",

@@ -9,6 +9,8 @@ from django.views.generic import RedirectView
 from apidocs import views
 from apidocs.guide import views as guide
 from core.http import api
+from links import page as link_page
+from links.views import PaymentLinkViewSet
 from operations.metrics import health
 from operations.metrics import view as metrics
 from payments import card_responses
@@ -32,6 +34,7 @@ from withdrawals.views import BankViewSet, WithdrawalViewSet
 THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 
 EXCEPTION = "payments/<str:payment_id>/exceptions/<str:exception_id>"
+LINK = "payment-links/<str:payment_link_id>"
 REFUND, WEBHOOK = "refunds/<str:refund_id>", "webhooks/<str:webhook_id>"
 NOTIFICATIONS = "banks/<str:bank>/notifications"
 CHANGE_WEBHOOK = {"get": "retrieve", "patch": "partial_update", "delete": "destroy"}
@@ -41,6 +44,10 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("qr-codes/<str:qr_code_id>", qr_codes.QrCodeViewSet, {"get": "retrieve"}),
     ("qr-codes/<str:qr_code_id>/card", qr_codes.QrCodeViewSet, {"get": "card"}),
     ("qr-codes/<str:qr_code_id>/expire", qr_codes.QrCodeViewSet, {"post": "expire"}),
+    ("payment-links", PaymentLinkViewSet, {"get": "list", "post": "create"}),
+    (LINK, PaymentLinkViewSet, {"get": "retrieve"}),
+    (f"{LINK}/picture", PaymentLinkViewSet, {"get": "picture"}),
+    (f"{LINK}/deactivate", PaymentLinkViewSet, {"post": "deactivate"}),
     ("payments", PaymentViewSet, {"get": "list", "post": "create"}),
     ("payments/<str:payment_id>", PaymentDetailViewSet, {"get": "retrieve"}),
     ("payments/<str:payment_id>/timeline", TimelineViewSet, {"get": "list"}),
@@ -105,6 +112,7 @@ urlpatterns = [
     path("sandbox/bank/payments/<str:payment_id>", BankPaymentPage.as_view(), name="sandbox-bank-payment"),
     path("sandbox/bank/cards/<str:charge_id>", CardAuthorizationPage.as_view(), name="sandbox-bank-card"),
     path("pay/cards/<str:payment_id>", card_responses.return_page),
+    path("pay/links/<str:payment_link_id>", link_page.page, name="payment-link-page"),
     path("pay/<str:qr_code_id>", payment_page.page, name="payment-page"),
     path("pay/<str:qr_code_id>/state", payment_page.state, name="payment-page-state"),
     path("pay/logos/<str:version>.png", payment_page.logo, name="payment-page-logo"),

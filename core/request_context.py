@@ -16,7 +16,8 @@ SAFE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 class RequestContext(NamedTuple):
     """The context of a request or task; empty outside of them.
 
-    actor: `key:ab12cd34`, `bank:sandbox`, `staff:somsri`, `task:payments.expire_due` or `command:audit`.
+    actor: `key:ab12cd34`, `link:pl_...` for its visitor, `bank:sandbox`, `staff:somsri`,
+        `task:payments.expire_due` or `command:audit`.
     request_id: the `X-Request-Id` of a request, or the id of a task.
     address: the IP address of the client.
     session: a digest of the key of a console session.

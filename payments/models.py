@@ -29,6 +29,8 @@ class PaymentStatus(models.TextChoices):
     REFUNDED = "refunded"  # all of it went back to the payer
 
 
+# The money came in.
+PAID_STATUSES = (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED)
 OPEN_REFERENCE = "payment_open_reference_unique"
 RECEIVED_AMOUNT = Coalesce(models.F("amount_received"), models.F("amount"))
 # Banks' clocks are right to a few seconds, and some statements leave out the seconds ("09:05").
@@ -129,6 +131,7 @@ class Payment(DigestedRow, StateMachine):
         help_text="While it is pending, no other such payment of the merchant has its reference.",
     )
     settlement_id = PublicId(null=True, help_text="What pays it to us; only of card payments.")
+    payment_link_id = PublicId(null=True, help_text="The link whose visitor made the code.")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
@@ -162,6 +165,7 @@ class Payment(DigestedRow, StateMachine):
                     "currency",
                     "created_at",
                     "qr_code_id",
+                    "payment_link_id",
                     "holds_reference",
                     "reference",
                     "metadata",
@@ -228,6 +232,18 @@ class Payment(DigestedRow, StateMachine):
                 fields=["settlement_id", "created_at", "id"],
                 condition=Q(settlement_id__isnull=False),
                 name="payment_by_settlement",
+            ),
+            # The list of a payment link.
+            models.Index(
+                fields=["payment_link_id", "created_at", "id"],
+                condition=Q(payment_link_id__isnull=False),
+                name="payment_by_link",
+            ),
+            # How many payments of a link were paid, and how many codes are open: the index alone has both.
+            models.Index(
+                fields=["payment_link_id", "status", "expires_at"],
+                condition=Q(payment_link_id__isnull=False),
+                name="payment_counted_by_link",
             ),
             # The list of a bank reference. A new payment has none, so creating one costs nothing.
             models.Index(

@@ -18,7 +18,7 @@ from merchants.models import Merchant
 from payments.models import Payment, PaymentQuerySet
 
 SEARCHED = 10_000
-SELECTIVE = ("reference", "qr_code_id", "bank_reference", "settlement_id")
+SELECTIVE = ("reference", "qr_code_id", "bank_reference", "settlement_id", "payment_link_id")
 SCANNED = ("amount", "qr_code_id__isnull")
 
 

@@ -35,6 +35,9 @@ class PaymentQuery(StatusQuery):
     settlement_id = fields.Text(
         min_length=1, max_length=64, required=False, help_text="Only card payments that this settlement pays."
     )
+    payment_link_id = fields.Text(
+        min_length=1, max_length=64, required=False, help_text="Only payments of this payment link."
+    )
     bank_reference = fields.Text(
         plain=plain_text.visible,
         min_length=1,

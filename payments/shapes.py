@@ -17,6 +17,7 @@ from core.http.objects import (
     Instant,
     Metadata,
     PaymentId,
+    PaymentLinkId,
     QrCodeId,
     SettlementId,
     one_of,
@@ -130,6 +131,7 @@ class PaymentObject(TypedDict):
         SettlementId | None,
         "What pays a card payment to you: see `GET /settlements`. Null until it is known.",
     ]
+    payment_link_id: Annotated[PaymentLinkId | None, "The payment link that it was paid by."]
     amount_refunded: Annotated[int, satang(0), "Satang that went back to the payer."]
     failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_PAYMENTS)]
     expires_at: Annotated[Instant | None, "Null if the payment does not expire."]
@@ -170,6 +172,7 @@ class _PaymentAtEvent(TypedDict):
     reference: Annotated[str | None, up_to(35)]
     metadata: Metadata | None
     failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_PAYMENTS)]
+    payment_link_id: NotRequired[Annotated[PaymentLinkId, "Absent if it is of no payment link."]]
 
 
 class PaymentEventData(_PaymentAtEvent):
@@ -224,6 +227,7 @@ def payment_object(payment: Payment, now: datetime) -> PaymentObject:
         "fee_vat": payment.fee_vat,
         "net": payment.net,
         "settlement_id": payment.settlement_id,
+        "payment_link_id": payment.payment_link_id,
         "amount_refunded": payment.amount_refunded,
         "failure_code": payment.failure_code,
         "expires_at": iso_or_none(payment.expires_at),
@@ -257,7 +261,7 @@ def event_data(payment: Payment) -> PaymentEventData:
 
 
 def _at_event(payment: Payment, status: str) -> _PaymentAtEvent:
-    return {
+    data: _PaymentAtEvent = {
         "payment_id": payment.id,
         "status": status,
         "amount": payment.amount,
@@ -268,6 +272,9 @@ def _at_event(payment: Payment, status: str) -> _PaymentAtEvent:
         "metadata": payment.metadata,
         "failure_code": payment.failure_code,
     }
+    if payment.payment_link_id is not None:
+        data["payment_link_id"] = payment.payment_link_id
+    return data
 
 
 def exception_object(exception: PaymentException) -> PaymentExceptionObject:

@@ -7,6 +7,9 @@ from core.database import triggers
 from merchants.models import Merchant
 from payments.models import Payment, PaymentStatus
 
+MAX_EXPIRY = 1440
+"""Minutes."""
+
 
 class QrCode(models.Model):
     """The QR code of a payment, which has its status and expiry. `reference1` is never used again."""

@@ -5,10 +5,10 @@ from rest_framework import serializers
 from core import money, plain_text
 from core.http import fields
 from qrcodes import qr_cards
+from qrcodes.models import MAX_EXPIRY
 from qrcodes.shapes import MAX_CLIENT_LENGTH
 
 DEFAULT_EXPIRY = 15
-MAX_EXPIRY = 1440
 IMAGE_FORMATS = ["png", "svg"]
 
 

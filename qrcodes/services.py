@@ -51,11 +51,13 @@ def generate(
     amount: int,
     expiry_minutes: int,
     replaces: QrCode | None = None,
+    payment_link_id: str | None = None,
     **fields: Any,
 ) -> NewQrCode:
     """Build a code for `amount` satang with its pending payment. Raises BankNotConfigured.
 
-    `subscriptions` of the merchant's endpoints: they get the event. replaces: see `renew`.
+    `subscriptions` of the merchant's endpoints: they get the event. replaces: see `renew`. Each visitor of a
+    payment link may have a code with its reference.
     """
     if not merchant.bank or not merchant.biller_id:
         raise BankNotConfigured()
@@ -67,7 +69,8 @@ def generate(
         amount=amount,
         created_at=now,
         expires_at=now + timedelta(minutes=expiry_minutes),
-        holds_reference=merchant.refuses_open_reference and "reference" in fields,
+        payment_link_id=payment_link_id,
+        holds_reference=merchant.refuses_open_reference and "reference" in fields and payment_link_id is None,
         **fields,
     )
     is_test = merchant.mode == Mode.TEST
@@ -143,6 +146,7 @@ def is_renewable(payment: Payment, now: datetime) -> bool:
     return (
         payment.status_at(now) in (PaymentStatus.EXPIRED, PaymentStatus.FAILED)
         and payment.reference is not None
+        and payment.payment_link_id is None  # its page makes another
         and not payment.has_exceptions
         and not payment.qr_code.actor
     )

@@ -16,7 +16,7 @@ from tests.webhooks.builders import make_endpoint
 CODES = "/Thai/v1/qr-codes"
 LISTS = [
     *("/Thai/v1/payments", "/v1/payments", "/Thai/v1/transactions", "/v1/transactions"),
-    *("/v1/webhooks", "/v1/events", "/v1/withdrawals", "/v1/refunds", "/v1/settlements"),
+    *("/v1/webhooks", "/v1/events", "/v1/withdrawals", "/v1/refunds", "/v1/settlements", "/v1/payment-links"),
 ]
 NOWHERE = [
     "/v1",
@@ -162,12 +162,14 @@ def test_both_path_forms_return_the_same(shop: Shop, bank: SandboxBankClient) ->
         "refunds",
         "withdrawals",
         "settlements",
+        "payment-links",
         "webhooks",
         "qr-codes/qr_x",
         "payments/pay_x",
         "refunds/ref_x",
         "withdrawals/wd_x",
         "settlements/stl_x",
+        "payment-links/pl_x",
     ):
         thai, plain = (shop.get(f"/{prefix}{tail}") for prefix in (THAI_PREFIX, PLAIN_PREFIX))
         assert (thai.status_code, thai.content) == (plain.status_code, plain.content)
@@ -199,7 +201,7 @@ def test_all_lists_of_a_period_read_dates_in_the_same_way(shop: Shop) -> None:
         and (operation := operation_of(getattr(viewset, methods["get"])))
         and "start_date" in operation.query_reader.fields
     }
-    assert len(paths) == 10
+    assert len(paths) == 11
     no_bounds = "start_date=0001-01-01&end_date=9999-12-31"
     accepted = [
         no_bounds,

@@ -72,6 +72,12 @@ def without_bank(shop: Shop) -> Any:
     return code_with()(shop)
 
 
+def deactivate_twice(shop: Shop) -> Any:
+    made = shop.post("/v1/payment-links", {"amount": 100}).json()
+    path = f"/v1/payment-links/{made['payment_link_id']}/deactivate"
+    return [shop.post(path) for _ in range(2)][-1]
+
+
 def expire_twice(shop: Shop) -> Any:
     path = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
     shop.post(path)
@@ -296,6 +302,10 @@ CASES = [
         "qr_code_not_expirable", expire_twice,
         "This QR code is expired; only a pending QR code can be expired.",
     ),
+    Case(
+        "payment_link_not_active", deactivate_twice,
+        "This payment link is deactivated; only an active one can be paid or deactivated.",
+    ),
     Case("qr_code_gone", expired_image, "This QR code can no longer be paid: it is expired."),
     Case(
         "invalid_format", get("/Thai/qr-codes/qr_x/image?format=gif"),
@@ -393,6 +403,7 @@ CASES = [
             ("event_not_found", "events", "evt_", "event"),
             ("transaction_not_found", "transactions", "txn_", "transaction"),
             ("withdrawal_not_found", "withdrawals", "wd_", "withdrawal"),
+            ("payment_link_not_found", "payment-links", "pl_", "payment link"),
             ("settlement_not_found", "settlements", "stl_", "settlement"),
         )
     ),

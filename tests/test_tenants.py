@@ -126,6 +126,10 @@ def a_settlement(shop: Shop) -> str:
     return str(shop.get("/v1/settlements").json()["settlements"][0]["settlement_id"])
 
 
+def a_link(shop: Shop) -> str:
+    return str(shop.post("/v1/payment-links", {"amount": 100}).json()["payment_link_id"])
+
+
 # Builders of the objects that path parameters name. A delivery needs the webhook before it, an
 # exception the payment.
 OWNED: dict[str, Callable[[Shop], str]] = {
@@ -140,6 +144,7 @@ OWNED: dict[str, Callable[[Shop], str]] = {
     "transaction_id": a_transaction,
     "request_id": a_request,
     "settlement_id": a_settlement,
+    "payment_link_id": a_link,
 }
 
 
@@ -197,6 +202,7 @@ def test_lists_and_totals_exclude_other_merchants(
     a_webhook(shop)
     withdrawn(shop)
     a_settlement(shop)
+    a_link(shop)
     for route in LISTS:
         with subtests.test(str(route)):
             mine, other = (

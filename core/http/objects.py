@@ -66,6 +66,7 @@ URI = Schema(format="uri")
 AMOUNT_DISPLAY = Schema(pattern=rf"^-?\d{{1,3}}(,\d{{3}})*\.\d{{2}} {money.CURRENCY}$")
 
 PaymentId = Annotated[str, id_schema("pay_")]
+PaymentLinkId = Annotated[str, id_schema("pl_")]
 SettlementId = Annotated[str, id_schema("stl_")]
 QrCodeId = Annotated[str, id_schema("qr_")]
 RefundId = Annotated[str, id_schema("ref_")]

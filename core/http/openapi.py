@@ -29,6 +29,7 @@ class Tag(StrEnum):
         return tag
 
     QR_CODES = "QR codes", "Create QR codes that every Thai banking app can scan."
+    PAYMENT_LINKS = "Payment links", "Pages on which customers pay, without a page of yours."
     PAYMENTS = "Payments", "Read payments, and charge cards. Poll here, or register a webhook."
     REFUNDS = "Refunds", "Send all or a part of a payment back."
     WEBHOOKS = "Webhooks", "Receive a signed message for each change."

@@ -7,6 +7,7 @@ from django.utils.translation import gettext_lazy as _
 class Scope(TextChoices):
     PAYMENTS_READ = "payments:read", _("Read everything except webhook secrets")
     PAYMENTS_WRITE = "payments:write", _("Create QR codes and charge cards")
+    LINKS_WRITE = "links:write", _("Create and deactivate payment links")
     REFUNDS_WRITE = "refunds:write", _("Refund payments")
     EXCEPTIONS_WRITE = "exceptions:write", _("Accept or return money that does not fit")
     WITHDRAWALS_WRITE = "withdrawals:write", _("Withdraw money")

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 ADDED_ONLY = {
     "audit_trail_auditrecord", "audit_trail_chainlink", "ledger_balancetransaction", "ledger_entry",
     "ledger_journal", "operations_dailyclose", "operations_monthclose", "payments_chargeanswer",
-    "payments_feeterms",
+    "links_linkcode", "payments_feeterms",
     "reconciliation_notificationid", "reconciliation_resolution", "reconciliation_slipcheck",
     "refunds_claimtry",
     "transfers_transfercontradiction", "transfers_transferevent", "webhooks_endpointaction",
@@ -38,7 +38,7 @@ WRITTEN_BY_TRIGGERS = {
 }  # fmt: skip
 # Rows change by their rules and are never deleted.
 KEPT = {
-    "counts_countclock", "qrcodes_qrcode",
+    "counts_countclock", "links_paymentlink", "qrcodes_qrcode",
     "approvals_approval", "approvals_payoutaccount", "approvals_payoutpolicy", "ledger_account",
     "merchants_apikey", "merchants_merchant",
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",

@@ -1,0 +1,133 @@
+"""Make and deactivate payment links, and make the codes of their visitors."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import IntegrityError, transaction
+from django.db.models import Count, Q
+
+from core import ids, request_context
+from core.database import rows
+from core.errors import ServiceUnavailable
+from links.errors import PaymentLinkNotActive, PaymentLinkNotFound
+from links.models import LONGEST_LIFE, LinkCode, PaymentLink, PaymentLinkStatus, StoredStatus
+from merchants.errors import BankNotConfigured
+from merchants.models import Merchant
+from payments.models import PAID_STATUSES, Payment, PaymentStatus
+from qrcodes import services as qr_codes
+from webhooks import events, wakeup
+
+# Each try loses only against another request of the same visitor, and then finds its code.
+MAX_TRIES = 3
+
+
+class LinkCounts(NamedTuple):
+    """Payments of a link: those that were paid, and those that a visitor can pay now."""
+
+    paid: int = 0
+    open: int = 0
+
+
+def create(
+    *, merchant: Merchant, now: datetime, expires_at: datetime | None = None, **fields: Any
+) -> PaymentLink:
+    """Raises BankNotConfigured."""
+    if not merchant.bank or not merchant.biller_id:
+        raise BankNotConfigured()
+    return PaymentLink.objects.create(
+        id=ids.new("pl_", now),
+        merchant=merchant,
+        created_at=now,
+        expires_at=expires_at or now + LONGEST_LIFE,
+        **fields,
+    )
+
+
+def find(payment_link_id: str, *, merchant: Merchant | None = None) -> PaymentLink:
+    """Find a link of this merchant, or of any merchant for its page. Raises PaymentLinkNotFound."""
+    where = {} if merchant is None else {"merchant": merchant}
+    found = PaymentLink.objects.select_related("merchant").filter(pk=payment_link_id, **where)
+    return ids.find(payment_link_id, "pl_", found.first, PaymentLinkNotFound)
+
+
+def count_payments(links: Iterable[PaymentLink], now: datetime) -> dict[str, LinkCounts]:
+    """The counts of each link, by one query.
+
+    The index alone has what it needs, and a link takes payments for a year at most.
+    """
+    found = (
+        Payment.objects.filter(
+            payment_link_id__in=[link.id for link in links],
+            status__in=[PaymentStatus.PENDING, *PAID_STATUSES],
+        )
+        .values_list("payment_link_id")
+        .annotate(
+            paid=Count("pk", filter=Q(status__in=PAID_STATUSES)),
+            open=Count("pk", filter=Q(status=PaymentStatus.PENDING, expires_at__gt=now)),
+        )
+        .order_by()
+    )
+    return {link_id: LinkCounts(paid, waiting) for link_id, paid, waiting in found}
+
+
+def status_of(link: PaymentLink, now: datetime) -> PaymentLinkStatus:
+    counts = {} if link.max_payments is None else count_payments([link], now)
+    return link.status_at(now, counts.get(link.id, LinkCounts()).paid)
+
+
+@transaction.atomic
+def deactivate(*, payment_link_id: str, merchant: Merchant, now: datetime) -> PaymentLink:
+    """End a link. Its open codes can still be paid. Raises PaymentLinkNotFound, PaymentLinkNotActive."""
+    link = find(payment_link_id, merchant=merchant)
+    link = PaymentLink.objects.select_for_update(no_key=True, of=("self",)).get(pk=link.pk)
+    if (status := status_of(link, now)) != PaymentLinkStatus.ACTIVE:
+        raise PaymentLinkNotActive(status=status)
+    link.transition(
+        StoredStatus.DEACTIVATED, deactivated_at=now, deactivated_by=request_context.current().actor
+    )
+    return link
+
+
+def latest_code(link: PaymentLink, visitor: str) -> LinkCode | None:
+    mine = LinkCode.objects.filter(link=link, visitor=visitor).select_related("payment")
+    return mine.order_by("-number").first()
+
+
+def pay(link: PaymentLink, *, visitor: str, amount: int, now: datetime) -> Payment:
+    """The open payment of the visitor, or a new one with its code.
+
+    Two visitors may have open codes of a link that is paid once: money is never refused. Raises
+    PaymentLinkNotActive, BankNotConfigured.
+    """
+    for _ in range(MAX_TRIES):
+        latest = latest_code(link, visitor)
+        if latest is not None and latest.payment.status_at(now) == PaymentStatus.PENDING:
+            return latest.payment
+        if (status := status_of(link, now)) != PaymentLinkStatus.ACTIVE:
+            raise PaymentLinkNotActive(status=status)
+        try:
+            return _make_code(link, visitor, 1 if latest is None else latest.number + 1, amount, now)
+        except IntegrityError as refused:
+            if not any(name in str(refused) for name in ("linkcode_once", "the link has ended")):
+                raise
+    raise ServiceUnavailable(retry_after=1)
+
+
+@transaction.atomic
+def _make_code(link: PaymentLink, visitor: str, number: int, amount: int, now: datetime) -> Payment:
+    given = {name: getattr(link, name) for name in ("reference", "description", "metadata")}
+    new = qr_codes.generate(
+        merchant=link.merchant,
+        subscriptions=events.subscriptions_of([link.merchant_id]).get(link.merchant_id, []),
+        now=now,
+        amount=amount,
+        expiry_minutes=link.expiry_minutes,
+        payment_link_id=link.id,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    code = rows.new(LinkCode, payment=new.payment, link=link, visitor=visitor, number=number)
+    rows.insert_together([*new.rows, code])
+    if events.has_deliveries(new.event_rows):
+        wakeup.wake_on_commit()
+    return new.payment

@@ -1,0 +1,70 @@
+from collections.abc import Sequence
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from core import clock
+from core.http import api, paging
+from core.http.responses import ApiResponse
+from counts import listing
+from counts.lists import period_of
+from idempotency.services import Job
+from idempotency.views import idempotent
+from links import openapi as docs
+from links import services
+from links.models import LINKS, PaymentLink
+from links.services import LinkCounts
+from links.shapes import PaymentLinkObject, payment_link_object
+from merchants.api import MerchantViewSet, merchant_of
+from qrcodes.images import DRAW, MEDIA_TYPES, PNG
+
+
+class PaymentLinkViewSet(MerchantViewSet):
+    @docs.create
+    @idempotent
+    def create(self, request: Request) -> Job:
+        fields, merchant, now = api.read_body(docs.create, request), merchant_of(request), clock.now()
+        fields.pop("currency")
+        return lambda: payment_link_object(
+            services.create(merchant=merchant, now=now, **fields), LinkCounts(), now
+        )
+
+    @docs.list_
+    def list(self, request: Request) -> ApiResponse:
+        query, merchant, now = api.read_query(docs.list_, request), merchant_of(request), clock.now()
+        counts: dict[str, LinkCounts] = {}
+
+        def load(links: Sequence[PaymentLink]) -> None:
+            counts.update(services.count_payments(links, now))
+
+        def show(link: PaymentLink) -> PaymentLinkObject:
+            return payment_link_object(link, counts.get(link.id, LinkCounts()), now)
+
+        if "reference" in query:
+            mine = PaymentLink.objects.filter(merchant=merchant)
+            found = paging.created_between(mine.filter(reference=query["reference"]), query)
+            return paging.page(found, query, "payment_links", show, unfiltered=mine, load=load)
+        wanted = LINKS.matching(merchant.id, None, **period_of(query))
+        return listing.response(wanted, query, "payment_links", show, load=load)
+
+    @docs.retrieve
+    def retrieve(self, request: Request, payment_link_id: str) -> PaymentLinkObject:
+        return _show(services.find(payment_link_id, merchant=merchant_of(request)))
+
+    @docs.picture
+    def picture(self, request: Request, payment_link_id: str) -> HttpResponse:
+        image_format = api.read_query(docs.picture, request).get("format", PNG)
+        link = services.find(payment_link_id, merchant=merchant_of(request))
+        return HttpResponse(DRAW[image_format](link.url), content_type=MEDIA_TYPES[image_format])
+
+    @docs.deactivate
+    @idempotent
+    def deactivate(self, request: Request, payment_link_id: str) -> Job:
+        merchant, now = merchant_of(request), clock.now()
+        return lambda: _show(services.deactivate(payment_link_id=payment_link_id, merchant=merchant, now=now))
+
+
+def _show(link: PaymentLink) -> PaymentLinkObject:
+    now = clock.now()
+    counts = services.count_payments([link], now)
+    return payment_link_object(link, counts.get(link.id, LinkCounts()), now)

@@ -1,0 +1,229 @@
+"""The page of a payment link: what visitors see, and the codes that they make."""
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from core import clock
+from core.http.rate_limits import RateLimit
+from links import page
+from links.models import LinkCode
+from tests.concurrency import run_concurrently
+from tests.conftest import Shop
+from tests.links.conftest import LinkShop, Visitor, code_of
+
+
+def read_code(qr_code_id: str) -> str:
+    return Client().get(f"/pay/{qr_code_id}?lang=en").content.decode()
+
+
+def test_page_shows_shop_amount_description_and_reference(links: LinkShop) -> None:
+    link = links.link(description="Two lamps", reference="INV-7")
+    shown = Visitor(link).read().content.decode()
+    for text in ("Somtam House", "฿1,500.00", "Two lamps", "INV-7", "Pay"):
+        assert text in shown
+    assert LinkCode.objects.count() == 0
+
+
+def test_page_has_no_script_and_may_not_be_framed(links: LinkShop) -> None:
+    answer = Visitor(links.link()).read()
+    assert "<script" not in answer.content.decode()
+    policy = answer.headers["Content-Security-Policy"]
+    assert "script-src" not in policy
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+def test_pay_makes_a_code_with_what_the_link_says(links: LinkShop) -> None:
+    link = links.link(description="Two lamps", reference="INV-7", metadata={"table": 4}, expiry_minutes=30)
+    payment = links.payment_of(Visitor(link).code())
+    assert payment["payment_link_id"] == link["payment_link_id"]
+    assert (payment["amount"], payment["description"], payment["reference"], payment["metadata"]) == (
+        *(150_000, "Two lamps", "INV-7"),
+        {"table": 4},
+    )
+    assert links.read(link)["open_codes"] == 1
+
+
+def test_visitor_who_returns_sees_the_open_code(links: LinkShop) -> None:
+    visitor = Visitor(links.link(max_payments=None))
+    code = visitor.code()
+    assert code_of(visitor.read()) == code
+    assert code_of(visitor.pay()) == code
+    assert Visitor(visitor.link).code() != code
+
+
+def test_visitor_gets_another_code_when_the_first_has_expired(links: LinkShop) -> None:
+    visitor = Visitor(links.link())
+    first = visitor.code()
+    with time_machine.travel(clock.now() + timedelta(minutes=16)):
+        assert f'href="{visitor.path}?lang=en">Get a new code' in read_code(first)
+        assert visitor.read().status_code == 200
+        assert code_of(visitor.pay()) != first
+
+
+def test_paid_link_shows_its_payer_the_payment_and_others_that_it_is_paid(links: LinkShop) -> None:
+    visitor, other = Visitor(links.link()), Visitor({})
+    other.link = visitor.link
+    code = visitor.code()
+    links.paid(code)
+    assert code_of(visitor.read()) == code
+    assert code_of(visitor.pay()) == code
+    for answer in (other.read(), other.pay()):
+        assert answer.status_code == 410
+        assert "This has been paid" in answer.content.decode()
+    assert "รายการนี้ชำระแล้ว" in other.read("th").content.decode()
+    assert links.read(visitor.link)["status"] == "completed"
+
+
+def test_link_of_many_payments_takes_the_next_of_a_visitor_who_paid(links: LinkShop) -> None:
+    visitor = Visitor(links.link(max_payments=None))
+    first = visitor.code()
+    links.paid(first)
+    shown = visitor.read()
+    assert shown.status_code == 200
+    assert first in shown.content.decode()
+    assert visitor.code() != first
+    assert links.read(visitor.link) | {"payments": 1, "open_codes": 1} == links.read(visitor.link)
+
+
+def test_both_payments_of_a_link_for_one_succeed_and_are_counted(links: LinkShop) -> None:
+    link = links.link()
+    codes = [Visitor(link).code(), Visitor(link).code()]
+    for code in codes:
+        links.paid(code)
+    assert [links.payment_of(code)["status"] for code in codes] == ["succeeded", "succeeded"]
+    found = links.read(link)
+    assert (found["status"], found["payments"], found["max_payments"]) == ("completed", 2, 1)
+
+
+def test_visitor_whose_money_waits_for_a_decision_sees_it(links: LinkShop) -> None:
+    visitor = Visitor(links.link())
+    code = visitor.code()
+    made = links.shop.get(f"/v1/qr-codes/{code}").json()
+    assert links.bank.notify(made, satang=1_000).status_code == 200
+    with time_machine.travel(clock.now() + timedelta(minutes=16)):
+        assert code_of(visitor.read()) == code
+        assert code_of(visitor.pay()) == code
+
+
+def test_expired_and_deactivated_links_make_no_codes(links: LinkShop) -> None:
+    expires_at = clock.iso(clock.now() + timedelta(days=30))
+    expired, ended = links.link(expires_at=expires_at), links.link()
+    open_code = Visitor(ended).code()
+    assert links.deactivate(ended).json()["status"] == "deactivated"
+    with time_machine.travel(clock.now() + timedelta(days=30, seconds=1)):
+        assert links.read(expired)["status"] == "expired"
+        for link, text in ((expired, "This link has expired"), (ended, "The shop has ended this link")):
+            for answer in (Visitor(link).read(), Visitor(link).pay()):
+                assert answer.status_code == 410
+                assert text in answer.content.decode()
+                assert "Somtam House" in answer.content.decode()
+    links.paid(open_code)
+    assert links.read(ended)["payments"] == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "satang"), [("250", 25_000), ("1,250.50", 125_050), ("๒๕๐", 25_000), (" 300 บาท ", 30_000)]
+)
+def test_visitor_chooses_an_amount_within_the_limits(links: LinkShop, written: str, satang: int) -> None:
+    link = links.link(amount_min=2_000, amount_max=200_000)
+    assert links.payment_of(Visitor(link).code(amount=written))["amount"] == satang
+
+
+@pytest.mark.parametrize("written", ["", "19.99", "2000.01", "-5", "1e3", "abc", "9" * 30])
+def test_other_amounts_are_refused_at_their_field(links: LinkShop, written: str) -> None:
+    visitor = Visitor(links.link(amount_min=2_000, amount_max=200_000))
+    answer = visitor.pay(amount=written)
+    assert answer.status_code == 422
+    assert 'id="id_amount_error"' in answer.content.decode()
+    assert visitor.pay().status_code == 422
+    assert LinkCode.objects.count() == 0
+
+
+def test_amount_in_the_form_of_a_fixed_link_is_ignored(links: LinkShop) -> None:
+    assert links.payment_of(Visitor(links.link()).code(amount="1"))["amount"] == 150_000
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "1234567890123456789012:forged"])
+def test_forged_cookie_is_a_new_visitor(links: LinkShop, cookie: str) -> None:
+    link = links.link()
+    victim, forger = Visitor(link), Visitor(link)
+    code = victim.code()
+    forger.browser.cookies["visitor"] = cookie
+    assert forger.read().status_code == 200
+    assert forger.code() != code
+
+
+def test_cookie_of_one_link_is_not_valid_at_another(links: LinkShop) -> None:
+    first, second = Visitor(links.link()), Visitor(links.link())
+    code = first.code()
+    second.browser.cookies["visitor"] = first.browser.cookies["visitor"].value
+    assert second.code() != code
+    cookie = first.browser.cookies["visitor"]
+    assert (cookie["path"], cookie["httponly"], cookie["samesite"]) == (first.path, True, "Lax")
+
+
+@pytest.mark.parametrize("rate", ["NETWORK_RATE", "LINK_RATE"])
+def test_codes_of_a_network_and_of_a_link_are_limited(
+    links: LinkShop, monkeypatch: pytest.MonkeyPatch, rate: str
+) -> None:
+    monkeypatch.setattr(page, rate, RateLimit(per_second=0.001, burst=1))
+    visitor = Visitor(links.link())
+    code = visitor.code()
+    refused = Visitor(visitor.link).pay()
+    assert (refused.status_code, "Retry-After" in refused.headers) == (429, True)
+    assert code_of(visitor.pay()) == code
+
+
+def test_unknown_link_and_other_methods_are_refused(links: LinkShop) -> None:
+    assert Client().get("/pay/links/pl_000000000000000000000000000").status_code == 404
+    assert Client().get("/pay/links/x").status_code == 404
+    assert Client().put(Visitor(links.link()).path).status_code == 405
+
+
+def test_codes_of_links_do_not_hold_their_reference(links: LinkShop, shop: Shop) -> None:
+    shop.merchant.refuses_open_reference = True
+    shop.merchant.save()
+    link = links.link(reference="INV-7")
+    assert Visitor(link).code() != Visitor(link).code()
+
+
+def test_page_costs_the_same_after_many_payments(links: LinkShop) -> None:
+    link = links.link(max_payments=None)
+    counts = []
+    for _ in range(2):
+        with CaptureQueriesContext(connection) as queries:
+            Visitor(link).read()
+        counts.append(len(queries))
+        links.paid(Visitor(link).code())
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_fifty_presses_of_one_visitor_make_one_code(links: LinkShop) -> None:
+    visitor = Visitor(links.link())
+    visitor.read()
+    cookie = visitor.browser.cookies["visitor"].value
+
+    def press() -> str:
+        again = Visitor(visitor.link)
+        again.browser.cookies["visitor"] = cookie
+        return code_of(again.pay())
+
+    assert len(set(run_concurrently(*[press] * 50))) == 1
+    assert LinkCode.objects.count() == 1
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_fifty_visitors_make_fifty_codes(links: LinkShop) -> None:
+    link = links.link()
+    codes = run_concurrently(*[lambda: Visitor(link).code()] * 50)
+    assert len(set(codes)) == 50
+    assert links.read(link)["open_codes"] == 50
