@@ -34,7 +34,7 @@ SUBJECT_IDS = ("payment_id", "refund_id", "withdrawal_id", "exception_id", "sett
 # All columns of payments would take most of the time.
 PAYMENT_COLUMNS = (
     "status", "amount", "currency", "qr_code_id", "reference", "metadata", "failure_code", "amount_received",
-    "fee", "fee_vat",
+    "fee", "fee_vat", "payment_link_id",
 )  # fmt: skip
 # The data of events. An exception is compared with its payment.
 DATA_OF: list[tuple[QuerySet[Any], Callable[[Any], Mapping[str, Any]]]] = [

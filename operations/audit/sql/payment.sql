@@ -59,6 +59,15 @@ LATERAL (VALUES ('01', code.biller_id), ('02', code.reference1),
     ('54', (payment.amount / 100.0)::numeric(12, 2)::text)) AS part (tag, value)
 GROUP BY code.payment_id, payment.qr_code_id
 
+-- rule: payments of a link are its merchant's, for an amount that it allows, by a code of its visitors
+SELECT id, payment_link_id FROM payments_payment WHERE payment_link_id IS NOT NULL
+-- found
+SELECT payment.id, link.id
+FROM links_linkcode AS code
+JOIN links_paymentlink AS link ON link.id = code.link_id
+JOIN payments_payment AS payment ON payment.id = code.payment_id AND payment.merchant_id = link.merchant_id
+    AND payment.amount BETWEEN coalesce(link.amount, link.amount_min) AND coalesce(link.amount, link.amount_max)
+
 -- rule: bank transactions have the biller and the reference of the code of their payment
 SELECT id, 'its own' FROM reconciliation_banktransaction AS bank_transaction WHERE {OF_CODE}
 -- found

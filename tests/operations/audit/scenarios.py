@@ -11,6 +11,7 @@ from django.db.models import F
 
 from banks import ChargeResult, ReportedTransfer, SettledItem, TransferResult
 from core import clock
+from links import services as links
 from payments import cards, expiry_sweep
 from reconciliation.exceptions import acquirer_transfers
 from reconciliation.matching.order_completion import HANDLERS
@@ -45,6 +46,13 @@ def pay(refund_shop: RefundShop, serving: Serving) -> None:
 
 def wait(refund_shop: RefundShop, serving: Serving) -> None:
     refund_shop.shop.qr_code()
+
+
+def pay_by_link(refund_shop: RefundShop, serving: Serving) -> None:
+    shop = refund_shop.shop
+    link = links.create(merchant=shop.merchant, amount=150_000, expiry_minutes=15, now=clock.now())
+    payment = links.pay(link, visitor="x", amount=150_000, now=clock.now())
+    refund_shop.bank.notify(shop.get(f"/v1/qr-codes/{payment.qr_code_id}").json())
 
 
 def decline(refund_shop: RefundShop, serving: Serving) -> None:
@@ -298,6 +306,7 @@ def _ask_whether_orders_never_arrived(refund_shop: RefundShop, serving: Serving)
 SCENARIOS = [
     pay, wait, decline, expire, report_late, pay_with_exceptions, charge_cards, refund, fail_refund,
     begin_refunds, return_refund, withdraw, fail_withdrawal, begin_withdrawals, return_withdrawal,
+    pay_by_link,
     *exception_scenarios.SCENARIOS,
 ]  # fmt: skip
 

@@ -176,6 +176,13 @@ TAMPERINGS = {
         f"DELETE FROM qrcodes_qrcode WHERE payment_id = {PAID}",
         f"UPDATE qrcodes_qrcode SET payment_id = 'pay_of_nobody' WHERE payment_id = {PAID}",
     ],
+    "payments of a link are its merchant's, for an amount that it allows, by a code of its visitors": [
+        "UPDATE payments_payment SET payment_link_id = NULL WHERE payment_link_id IS NOT NULL",
+        "UPDATE payments_payment SET payment_link_id = 'pl_x' WHERE payment_link_id IS NOT NULL",
+        "UPDATE links_paymentlink SET amount = amount + 1",
+        "UPDATE links_paymentlink SET merchant_id = 'mch_x'",
+        "DELETE FROM links_linkcode",
+    ],
     "bank transactions have the biller and the reference of the code of their payment": [
         f"UPDATE reconciliation_banktransaction SET reference1 = 'X' WHERE id = {APPLIED}",
         f"UPDATE reconciliation_banktransaction SET biller_id = 'X' WHERE id = {APPLIED}",
