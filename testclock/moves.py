@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import DateTimeField, F, QuerySet, Value
 from django.db.models.functions import Greatest
 
+from links.models import PaymentLink, StoredStatus
 from merchants.models import Merchant
 from payments import services as payments
 from payments.card_models import OPEN_STATES as OPEN_CHARGE_STATES
@@ -50,7 +51,7 @@ class Advance:
 
 def count_rows(step: Advance, limit: int) -> int:
     """How many rows the advance moves. Counts up to `limit` + 1 of each kind."""
-    kinds: list[Callable[[Advance], Rows]] = [_codes, _charges, _transfers, _deliveries]
+    kinds: list[Callable[[Advance], Rows]] = [_codes, _charges, _links, _transfers, _deliveries]
     counted = sum(kind(step)[: limit + 1].count() for kind in kinds)
     return counted + bank_clock.count_reports(step.merchant.biller_id, now=step.now, limit=limit)
 
@@ -69,6 +70,7 @@ def move(step: Advance) -> MovedRows:
         "qr_codes": len(codes),
         "expired": expired,
         "card_payments": _move(_charges(step), step, "due_at"),
+        "payment_links": _move(_links(step), step, "expires_at"),
         "inquiries": _move(_inquiries(step), step, "due_at"),
         "transfers": _move(_transfers(step), step, "due_at"),
         "deliveries": _move_deliveries(step),
@@ -84,6 +86,12 @@ def _charges(step: Advance) -> Rows:
     mine = Payment.objects.of(step.merchant).filter(status=PaymentStatus.PENDING, qr_code_id=None)
     return CardCharge.objects.filter(
         payment_id__in=mine.values("pk"), state__in=OPEN_CHARGE_STATES, due_at__gt=step.now
+    )
+
+
+def _links(step: Advance) -> Rows:
+    return PaymentLink.objects.filter(
+        merchant=step.merchant, status=StoredStatus.ACTIVE, expires_at__gt=step.now
     )
 
 

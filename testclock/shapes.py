@@ -16,6 +16,7 @@ class MovedRows(TypedDict):
     qr_codes: Annotated[int, between(0), "Open codes, also those that expired by it."]
     expired: Annotated[int, between(0), "Codes that expired by it."]
     card_payments: Annotated[int, between(0)]
+    payment_links: Annotated[int, between(0), "Links whose expiry came nearer."]
     inquiries: Annotated[int, between(0), "Questions to the bank about codes."]
     transfers: Annotated[int, between(0), "Orders of refunds and withdrawals."]
     deliveries: Annotated[int, between(0), "Events that wait for another attempt."]
