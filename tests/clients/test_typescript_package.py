@@ -32,6 +32,10 @@ NAMES = {
     "list_payment_exceptions": "payments.listExceptions",
     "accept_payment_exception": "payments.acceptException",
     "return_payment_exception": "payments.returnException",
+    "create_payment_link": "paymentLinks.create",
+    "list_payment_links": "paymentLinks.list",
+    "get_payment_link": "paymentLinks.get",
+    "deactivate_payment_link": "paymentLinks.deactivate",
     "create_refund": "refunds.create",
     "list_refunds": "refunds.list",
     "get_refund": "refunds.get",
@@ -72,6 +76,7 @@ NAMES = {
 }
 LEFT_OUT = {
     "get_qr_code_card": "a picture; the client reads JSON",
+    "get_payment_link_picture": "another",
     "download_sandbox_bank_statement": "a file for `manage.py import_statement`, which operators run",
 }
 # A second method of the operation `list_events`.

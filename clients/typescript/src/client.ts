@@ -4,6 +4,7 @@ import {
   Balance,
   Banks,
   Events,
+  PaymentLinks,
   Payments,
   QrCodes,
   Refunds,
@@ -25,6 +26,7 @@ export class ThaiQR {
   readonly balance: Balance;
   readonly banks: Banks;
   readonly events: Events;
+  readonly paymentLinks: PaymentLinks;
   readonly payments: Payments;
   readonly qrCodes: QrCodes;
   readonly refunds: Refunds;
@@ -40,6 +42,7 @@ export class ThaiQR {
     this.balance = new Balance(transport);
     this.banks = new Banks(transport);
     this.events = new Events(transport);
+    this.paymentLinks = new PaymentLinks(transport);
     this.payments = new Payments(transport);
     this.qrCodes = new QrCodes(transport);
     this.refunds = new Refunds(transport);

@@ -16,6 +16,7 @@ export * as webhooks from "./webhooks.js";
 export type Schemas = components["schemas"];
 export type Payment = Schemas["PaymentObject"];
 export type PaymentException = Schemas["PaymentExceptionObject"];
+export type PaymentLink = Schemas["PaymentLinkObject"];
 export type QrCode = Schemas["QrCodeObject"];
 export type Refund = Schemas["RefundObject"];
 export type Settlement = Schemas["SettlementObject"];

@@ -10,6 +10,10 @@ export const ROUTES = {
   list_qr_codes: ["GET", "/v1/qr-codes"],
   get_qr_code: ["GET", "/v1/qr-codes/{qr_code_id}"],
   expire_qr_code: ["POST", "/v1/qr-codes/{qr_code_id}/expire"],
+  create_payment_link: ["POST", "/v1/payment-links"],
+  list_payment_links: ["GET", "/v1/payment-links"],
+  get_payment_link: ["GET", "/v1/payment-links/{payment_link_id}"],
+  deactivate_payment_link: ["POST", "/v1/payment-links/{payment_link_id}/deactivate"],
   create_payment: ["POST", "/v1/payments"],
   list_payments: ["GET", "/v1/payments"],
   get_payment: ["GET", "/v1/payments/{payment_id}"],
@@ -62,7 +66,7 @@ export type Operation = keyof typeof ROUTES;
 export type Json<T> = T extends { content: { "application/json": infer J } } ? J : never;
 
 /** Times may be given as `Date`. As text they are sent unchanged. */
-type TimeField = "start_date" | "end_date" | "at" | "since" | "paid_at" | "report_at";
+type TimeField = "start_date" | "end_date" | "expires_at" | "at" | "since" | "paid_at" | "report_at";
 type Times<T> = { [K in keyof T]: K extends TimeField ? T[K] | Date : T[K] };
 
 /** There is one currency, so it may be left out. */

@@ -65,6 +65,32 @@ export class QrCodes extends Resource {
   }
 }
 
+/** `client.paymentLinks`: pages on which customers pay. */
+export class PaymentLinks extends Resource {
+  /** Make a page over `amount` satang, or over an amount that the customer chooses within the limits. */
+  create(body: Body<"create_payment_link">, options: PostOptions = {}): Promise<Answer<"create_payment_link">> {
+    return this.send("create_payment_link", { body: withCurrency(body), options });
+  }
+
+  /** Read a link. List its payments by `client.payments.list({ payment_link_id })`. */
+  get(payment_link_id: string, options: RequestOptions = {}): Promise<Answer<"get_payment_link">> {
+    return this.send("get_payment_link", { ids: { payment_link_id }, options });
+  }
+
+  /** End a link. Its open codes can still be paid. */
+  deactivate(payment_link_id: string, options: PostOptions = {}): Promise<Answer<"deactivate_payment_link">> {
+    return this.send("deactivate_payment_link", { ids: { payment_link_id }, options });
+  }
+
+  /** List links, the newest first. */
+  list(
+    filters: Filters<"list_payment_links"> = {},
+    options: RequestOptions = {},
+  ): Pages<Item<"list_payment_links", "payment_links">> {
+    return this.pages("list_payment_links", "payment_links", byCursor("payment_link_id"), filters, { options });
+  }
+}
+
 /** `client.payments`: payments by QR code and card. */
 export class Payments extends Resource {
   /** Charge a card by its token. Throws `PaymentError` with the `paymentId` if it is declined. */
@@ -400,6 +426,6 @@ export class Sandbox extends Resource {
 }
 
 /** The body with its currency, which callers may leave out: there is only THB. */
-function withCurrency<T extends { currency?: "THB" }>(body: T): T {
+function withCurrency<T extends { currency?: "THB" | null }>(body: T): T {
   return { ...body, currency: body.currency ?? "THB" };
 }

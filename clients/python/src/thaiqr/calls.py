@@ -17,6 +17,8 @@ from thaiqr.paging import AsyncPages, Listing, Pages
 
 P = ParamSpec("P")
 T = TypeVar("T")
+NULL = object()
+"""A field that is sent as null: fields that are None are left out."""
 Instant = datetime | date | str
 """A time with its offset, or a date. As text it is sent unchanged."""
 
@@ -107,6 +109,8 @@ def _plain(value: Any) -> Any:
     """A time as ISO 8601. Raises ValueError for a time without an offset: nobody knows which one is meant."""
     if isinstance(value, datetime) and value.tzinfo is None:
         raise ValueError("a time needs its offset: use datetime.now(UTC) or ZoneInfo('Asia/Bangkok')")
+    if value is NULL:
+        return None
     return value.isoformat() if isinstance(value, date) else value
 
 

@@ -19,6 +19,7 @@ from thaiqr.models.events import (
     WithdrawalEvent,
     read_event,
 )
+from thaiqr.models.payment_links import PaymentLink
 from thaiqr.models.payments import (
     Card,
     Payer,
@@ -67,6 +68,7 @@ __all__ = [
     "PaymentEvent",
     "PaymentEventData",
     "PaymentException",
+    "PaymentLink",
     "PingData",
     "PingEvent",
     "QrCode",

@@ -25,6 +25,7 @@ class PaymentEventData(Model):
     reference: str | None = None
     metadata: Metadata | None = None
     failure_code: str | None = None
+    payment_link_id: str | None = None
     amount_received: int | None = None
     fee: int | None = None
     fee_vat: int | None = None

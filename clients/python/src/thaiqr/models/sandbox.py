@@ -30,6 +30,7 @@ class MovedRows(Model):
     qr_codes: int
     expired: int
     card_payments: int
+    payment_links: int
     inquiries: int
     transfers: int
     deliveries: int

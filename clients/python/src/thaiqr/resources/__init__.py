@@ -11,6 +11,7 @@ from thaiqr.calls import Client, Mode
 from thaiqr.resources.balance import Balance
 from thaiqr.resources.banks import Banks
 from thaiqr.resources.events import Events
+from thaiqr.resources.payment_links import PaymentLinks
 from thaiqr.resources.payments import Payments
 from thaiqr.resources.qr_codes import QrCodes
 from thaiqr.resources.refunds import Destination, Refunds
@@ -31,6 +32,7 @@ class Resources(Generic[Mode]):
         self.balance: Balance[Mode] = Balance(client)
         self.banks: Banks[Mode] = Banks(client)
         self.events: Events[Mode] = Events(client)
+        self.payment_links: PaymentLinks[Mode] = PaymentLinks(client)
         self.payments: Payments[Mode] = Payments(client)
         self.qr_codes: QrCodes[Mode] = QrCodes(client)
         self.refunds: Refunds[Mode] = Refunds(client)
