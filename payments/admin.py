@@ -60,7 +60,7 @@ class PaymentAdmin(ActingAdmin):
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
     list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, ModeFilter, "payer_differs"]
     list_select_related = ["merchant"]
-    search_fields = ["=id", "=reference"]
+    search_fields = ["=id", "=reference", "=payment_link_id"]
 
     @admin.display(description=_("status"))
     def status_now(self, payment: Payment) -> str:
@@ -123,6 +123,13 @@ class PaymentAdmin(ActingAdmin):
         text = gettext("On the way since %(at)s") % {"at": clock.display(charge.paid_at)}
         return format_html('<a href="{}">{}</a>', reverse("admin:on_the_way"), text)
 
+    @admin.display(description=_("payment link"))
+    def payment_link(self, payment: Payment) -> str | None:
+        if payment.payment_link_id is None:
+            return None
+        url = reverse("admin:links_paymentlink_change", args=[quote(payment.payment_link_id)])
+        return format_html('<a href="{}">{}</a>', url, admin_columns.copyable(payment.payment_link_id))
+
     @admin.display(description=_("refunded"))
     def refunded_baht(self, payment: Payment) -> str | None:
         return money.display(payment.amount_refunded) if payment.amount_refunded else None
@@ -153,7 +160,7 @@ class PaymentAdmin(ActingAdmin):
                 "refunded_baht",
                 "refunding_baht",
             ],
-            _("Order"): ["merchant", "reference", "description", "metadata", "qr_code_id"],
+            _("Order"): ["merchant", "reference", "description", "metadata", "qr_code_id", "payment_link"],
             _("Payer"): [
                 *("payer_name", "payer_bank_code", "payer_account_masked", "payer_differs"),
                 *("client_name", "client_bank_name", "client_account"),

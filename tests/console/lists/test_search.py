@@ -163,7 +163,7 @@ def test_search_reads_a_bounded_number_of_rows(admin_client: Client) -> None:
         with CaptureQueriesContext(connection) as captured:
             search(admin_client, query)
         read = [each["sql"] for each in captured if each["sql"].startswith("SELECT")]
-        assert len(read) < 75
+        assert len(read) < 80
         # `test_amount_looks_at_the_newest_rows_and_says_so` checks the limit of amounts.
         for sql in (each for each in read if '"amount" = ' not in each):
             assert unbounded(sql, small=SMALL) == [], sql

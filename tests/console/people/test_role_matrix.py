@@ -157,6 +157,7 @@ class World:
         transfer = Transfer.objects.get(amount=103)
         self.safe_mode = SafeMode.objects.create(cause=SafeModeCause.BY_STAFF, started_at=clock.now())
         limit(100)
+        link = shop.post("/v1/payment-links", {"amount": 100}).json()
         withdrawn(shop, amount=102)
         withdrawn(shop, amount=104)
         self.approval, self.rejected = Approval.objects.waiting().order_by("requested_at")
@@ -167,6 +168,7 @@ class World:
         self.rows_of_acts = {
             ("payments.payment", "refund"): self.payment_id,
             ("payments.payment", "expire"): self.bank_transaction.payment_id,
+            ("links.paymentlink", "deactivate"): link["payment_link_id"],
             ("webhooks.delivery", "resend"): Delivery.objects.latest("pk").pk,
             ("refunds.refund", "cancel"): refund.pk,
             ("refunds.refund", "revoke-claim-link"): claim.refund["refund_id"],
