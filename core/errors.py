@@ -143,6 +143,11 @@ class UnsupportedMediaType(Invalid):
     message = "The body must be application/json in UTF-8, without Content-Encoding. Received: {received}."
 
 
+class InvalidQrData(Invalid):
+    code = "invalid_qr_data"
+    message = "qr_data must be the text of a QR code. Received: {received}."
+
+
 class RequestTooLarge(Invalid):
     status = 413
     code = "request_too_large"

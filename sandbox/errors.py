@@ -3,6 +3,7 @@ from core.errors import (
     IdempotencyError,
     Invalid,
     InvalidParameters,
+    InvalidQrData,
     NotFound,
     NotPermitted,
     invalid_field,
@@ -15,8 +16,7 @@ InvalidReportAt = invalid_field("report_at", WITHIN_A_YEAR)
 InvalidDate = invalid_field("date", "a date (2026-11-21), not of the Buddhist calendar")
 
 
-class InvalidQrData(Invalid):
-    code = "invalid_qr_data"
+class NoPaymentCode(InvalidQrData):
     message = "qr_data must be the payload of a Thai QR bill payment with an amount. Received: {received}."
 
 

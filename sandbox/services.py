@@ -14,7 +14,7 @@ from core.http import received
 from core.thai import references, thaiqr, tlv
 from core.thai.thaiqr import Payload
 from sandbox import scenarios
-from sandbox.errors import InvalidPaidAt, InvalidQrData, InvalidReportAt, QrCodePaidTooOften, UnknownQrCode
+from sandbox.errors import InvalidPaidAt, InvalidReportAt, NoPaymentCode, QrCodePaidTooOften, UnknownQrCode
 from sandbox.models import SandboxCallback, SandboxEntry, SandboxEntryType, SandboxPayment
 from sandbox.scenarios import Scenario
 
@@ -56,11 +56,11 @@ def parse_qr(qr_data: str) -> Payload:
     try:
         payload = thaiqr.parse(qr_data)
     except tlv.BadPayload as error:
-        raise InvalidQrData(
+        raise NoPaymentCode(
             param="qr_data", detail=f"is not a Thai QR bill payment: {error}", received=shown
         ) from None
     if not payload.amount or _CONTROL.search(qr_data):
-        raise InvalidQrData(param="qr_data", detail="is not a bill payment with an amount", received=shown)
+        raise NoPaymentCode(param="qr_data", detail="is not a bill payment with an amount", received=shown)
     return payload
 
 

@@ -7,11 +7,11 @@ from django.conf import settings
 from django.test import Client
 
 from core import clock
+from core.errors import InvalidQrData
 from core.http.rate_limits import RateLimit
 from core.thai import references
 from reconciliation.models import ReconciliationException
 from sandbox import callbacks, services, views
-from sandbox.errors import InvalidQrData
 from sandbox.models import SandboxPayment
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
