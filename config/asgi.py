@@ -20,7 +20,7 @@ from django.http.response import HttpResponseBase
 
 from config import concurrency
 from config.concurrency import Limits, OverloadedError
-from config.upload_authorization import FindUploader, UploadGate, find_claim_link, find_uploader
+from config.upload_authorization import FindUploader, UploadGate, find_claim_link, find_key, find_uploader
 from core import errors, request_context
 from core.http import responses, uploads
 from core.http.responses import MAX_BODY
@@ -83,14 +83,19 @@ class AsgiApplication:
         card_threads: int = 0,
         find_uploader: FindUploader = find_uploader,
         find_claim_link: FindUploader = find_claim_link,
+        find_key: FindUploader = find_key,
     ) -> None:
         self._handle = handle
         self._threads = ThreadPoolExecutor(threads, "web")
         self._card_threads = ThreadPoolExecutor(card_threads, "cards") if card_threads else None
         self._limits = Limits(threads)
+        finders = {
+            UploadKind.STAFF: find_uploader,
+            UploadKind.CLAIM: find_claim_link,
+            UploadKind.SLIP: find_key,
+        }
         self._gates = {
-            UploadKind.STAFF: UploadGate(find_uploader, uploads.MAX_CONCURRENT[UploadKind.STAFF]),
-            UploadKind.CLAIM: UploadGate(find_claim_link, uploads.MAX_CONCURRENT[UploadKind.CLAIM]),
+            kind: UploadGate(finder, uploads.MAX_CONCURRENT[kind]) for kind, finder in finders.items()
         }
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -217,8 +222,11 @@ def _overloaded_response(request: ServiceRequest) -> Response:
     from console.people import page_limits
     from reconciliation.claims import page as claim_page
 
+    kind = uploads.kind_of(request.META)
+    if kind is UploadKind.SLIP:
+        return _error_response(errors.ServiceUnavailable(retry_after=2), request)
     measurements.add_refused_request(503)
-    is_claim = uploads.kind_of(request.META) is UploadKind.CLAIM
+    is_claim = kind is UploadKind.CLAIM
     page = claim_page.overloaded_page(request) if is_claim else page_limits.overloaded_page(request)
     headers = {"Cache-Control": "no-store", "Retry-After": "2"}
     return _complete(HttpResponse(page, status=503, headers=headers), request)

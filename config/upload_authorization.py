@@ -1,8 +1,8 @@
-"""Decides who may upload before the body is read. A session cookie, or the form of a link, proves nothing.
+"""Decides who may upload before the body is read. A cookie, a link or a key that looks right proves nothing.
 
 Cheap checks come first: the path and the shape of cookie or link (`core.http.uploads`), then a rate limit for
-each address in Redis, and then the database. One thread of each kind asks the database, so invented cookies
-and links delay only uploads of their kind.
+each address in Redis, and then the database. One thread of each kind asks the database, so invented cookies,
+links and keys delay only uploads of their kind.
 """
 
 import asyncio
@@ -20,15 +20,18 @@ from django.http import HttpRequest
 
 from config import concurrency
 from config.concurrency import Limit, LimitByName, OverloadedError
-from core import clock
+from core import clock, request_context
 from core.database.availability import CONNECTION_ERRORS
 from core.http import client_addresses, rate_limits, uploads
 from core.http.rate_limits import RateLimit
+from merchants.errors import RateLimitExceeded
 
 # How often one address may ask. Staff and payers do not upload faster.
 LOOKUP_RATE = RateLimit(per_second=1.0, burst=20)
 # Above the rate of the claim page, which then says why it refuses.
 CLAIM_LOOKUP_RATE = RateLimit(per_second=1.0, burst=40)
+# Above the rate of checks, which then says when to try again.
+SLIP_LOOKUP_RATE = RateLimit(per_second=10.0, burst=100)
 Meta = Mapping[str, Any]
 FindUploader = Callable[[Meta], str | None]
 
@@ -52,7 +55,10 @@ class UploadGate:
         await self._of_all.acquire("", held)
 
     async def find_uploader(self, meta: Meta) -> str | None:
-        """Who may upload, or None, for a request that `uploads.kind_of` names. Raises OverloadedError."""
+        """Who may upload, or None, for a request that `uploads.kind_of` names.
+
+        Raises OverloadedError, and what `find_uploader` raises.
+        """
         held = ExitStack()
         await self._lookups.acquire(held)
         lookup = asyncio.get_running_loop().run_in_executor(self._thread, self._uploader_of, meta)
@@ -84,6 +90,17 @@ def find_claim_link(meta: Meta) -> str | None:
     Raises OverloadedError while the database cannot be reached.
     """
     return _within_rate(meta, "claim-uploads", CLAIM_LOOKUP_RATE, _claim_link_id)
+
+
+def find_key(meta: Meta) -> str:
+    """The id of a merchant's key that may check slips.
+
+    Raises what refuses the key or its address, and OverloadedError while the database cannot be reached.
+    """
+    found = _within_rate(meta, "slip-uploads", SLIP_LOOKUP_RATE, _permitted_key_id)
+    if found is None:
+        raise RateLimitExceeded(retry_after=1)
+    return found
 
 
 def _within_rate(
@@ -118,6 +135,15 @@ def _permitted_user_id(request: HttpRequest) -> str | None:
         )
         transaction.set_rollback(True)
     return str(user.pk) if is_permitted and permission and user.has_perm(permission) else None
+
+
+def _permitted_key_id(request: HttpRequest) -> str:
+    from merchants import authentication  # only here, for the same reason
+
+    address = client_addresses.address_of(request)
+    request_context.begin(request_id="", address=address)
+    _, key, _ = authentication.authenticate_headers(request.META, authentication.NOTHING_ELSE, {})
+    return str(key.id)
 
 
 def _claim_link_id(request: HttpRequest) -> str | None:

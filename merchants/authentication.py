@@ -50,11 +50,20 @@ NOTHING_ELSE = ReadWithKey("NULL")
 def authenticate(
     request: Request, other: ReadWithKey, arguments: Mapping[str, Any]
 ) -> tuple[Merchant, ApiKey, Sequence[Any]]:
-    """The merchant, the key, and the values of the columns of `other`.
+    """The merchant, the key, and the values of the columns of `other`."""
+    merchant, key, found = authenticate_headers(request.META, other, arguments)
+    request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
+    return merchant, key, found
+
+
+def authenticate_headers(
+    headers: Mapping[str, Any], other: ReadWithKey, arguments: Mapping[str, Any]
+) -> tuple[Merchant, ApiKey, Sequence[Any]]:
+    """`authenticate` by the META of a request, whose address the context has.
 
     Queries the database for each request, so that a revoked key stops at once.
     """
-    scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    scheme, _, secret = headers.get("HTTP_AUTHORIZATION", "").partition(" ")
     is_key = scheme.lower() == "bearer" and secret_keys.is_well_formed(secret)
     digest = secret_keys.digest(secret) if is_key else None
     network = client_addresses.network_of(request_context.current().address, ipv6_bits=64)
@@ -65,13 +74,12 @@ def authenticate(
         refused_keys.count(network, digest)
         # Is the key not where and as it must be? That says nothing about the key.
         is_other = scheme.lower() != "bearer" or secret.lower().startswith(("bearer", '"', "'"))
-        if is_other if scheme else "HTTP_X_API_KEY" in request.META:
+        if is_other if scheme else "HTTP_X_API_KEY" in headers:
             raise AuthenticationFailed(detail=OTHER_SCHEME) from None
         raise
     except AddressNotAllowed:
         refused_keys.count(network, None)  # the key is valid in another network
         raise
-    request._request.merchant_id = merchant.id  # type: ignore[attr-defined]
     return merchant, key, found
 
 

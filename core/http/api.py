@@ -3,6 +3,7 @@
 No other module turns errors into HTTP responses.
 """
 
+import hashlib
 import logging
 import re
 import sys
@@ -23,13 +24,13 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework import exceptions, viewsets
 from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from core import errors
 from core.database.availability import is_unavailable
-from core.http import fields, received, responses, strict_json
+from core.http import fields, received, responses, strict_json, uploads
 from core.http.middleware import request_id_of
 from core.http.openapi import Operation
 from core.observing.logs import LogRateLimit, redact
@@ -55,6 +56,40 @@ class StrictJsonParser(BaseParser):
             raise errors.InvalidRequest(reason=refusal) from None
         parser_context["request"]._request.fields_of_body = read
         return read
+
+
+class FormParser(MultiPartParser):
+    """Parses a form with a picture, which becomes `picture` of the request.
+
+    In the data stands its digest, for idempotency keys. An amount is an integer, as in JSON.
+    """
+
+    def parse(  # type: ignore[override]
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
+    ) -> dict[str, Any]:
+        try:
+            form: Any = super().parse(stream, media_type, parser_context)
+        except exceptions.ParseError:
+            raise errors.InvalidRequest(reason="its form is malformed") from None
+        picture = form.files["picture"].read(uploads.MAX_PICTURE + 1) if "picture" in form.files else None
+        for _, files in form.files.lists():
+            for file in files:
+                file.close()
+        texts: dict[str, Any] = form.data.dict()
+        if any(len(values) > 1 for _, values in [*form.data.lists(), *form.files.lists()]):
+            raise errors.InvalidRequest(reason="its form has a field twice")
+        if "\0" in "".join([*texts, *texts.values()]):
+            raise errors.InvalidRequest(reason="its form has a text with U+0000")
+        if re.fullmatch("[0-9]{1,18}", texts.get("amount", "")):
+            texts["amount"] = int(texts["amount"])
+        request = parser_context["request"]._request
+        request.fields_of_body = texts | dict.fromkeys(form.files.keys() - {"picture"})
+        if picture is None:
+            return dict(request.fields_of_body)
+        if len(picture) > uploads.MAX_PICTURE:
+            raise errors.RequestTooLarge(param="picture", detail=uploads.PICTURE_TOO_LARGE)
+        request.picture = picture
+        return {**request.fields_of_body, "picture": hashlib.sha256(picture).hexdigest()}
 
 
 class JsonNegotiation(BaseContentNegotiation):

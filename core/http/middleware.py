@@ -86,8 +86,9 @@ def request_id_of(request: Any) -> str:
 def _body_error(request: HttpRequest) -> HttpResponse | None:
     """The error for a body that is too large or compressed, or None."""
     # The claim page says itself that a picture is too large.
-    if uploads.is_too_large(request.META) and uploads.kind_of(request.META) is not UploadKind.CLAIM:
-        return responses.to_django(responses.error_response(errors.RequestTooLarge()))
+    if uploads.is_too_large(request.META) and (kind := uploads.kind_of(request.META)) is not UploadKind.CLAIM:
+        detail = uploads.PICTURE_TOO_LARGE if kind is UploadKind.SLIP else None
+        return responses.to_django(responses.error_response(errors.RequestTooLarge(detail=detail)))
     encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in ("", "identity") and (request.META.get("CONTENT_LENGTH") or "0") != "0":
         shown = received.describe(encoding, is_shown=True)

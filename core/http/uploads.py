@@ -1,4 +1,4 @@
-"""The requests with a large body: files that staff upload in the console, and slips that payers send."""
+"""The requests with a large body: files that staff upload in the console, and slips of payers."""
 
 import re
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from core.http.responses import MAX_BODY
 class UploadKind(StrEnum):
     STAFF = "staff"
     CLAIM = "claim"  # the form of a claim page, with or without a picture
+    SLIP = "slip"  # a merchant's form with the picture of a slip
 
 
 # Users with the permission of the page may upload to the path.
@@ -31,13 +32,15 @@ DEADLINE_SECONDS = 120.0
 """From the first wait for a slot to the end of the body."""
 GRACE_SECONDS, MIN_BYTES_PER_SECOND = 10.0, 64 * 1024
 """A body that is slower than this after the grace period is refused, because others wait for its slot."""
-MAX_CONCURRENT = {UploadKind.STAFF: 2, UploadKind.CLAIM: 16}
+MAX_CONCURRENT = {UploadKind.STAFF: 2, UploadKind.CLAIM: 16, UploadKind.SLIP: 8}
 """Uploads at once in a process. Those of staff keep their slot while a thread works on them.
 
-One of these by one user, or at one claim link."""
+One of these by one user, at one claim link, or with one key."""
+PICTURE_TOO_LARGE = "a picture may have 10 MB"
 TOO_LARGE = "qr.body_too_large"
 """Set in the META of a request whose body the web server has dropped."""
 _SESSION_KEY = re.compile(r"[a-z0-9]{32}", re.ASCII)
+_SLIP_PATHS = {"/v1/slips", "/Thai/v1/slips"}
 _CLAIM_PATH = re.compile(r"/claim/(clt_[0-9A-Za-z]{32})", re.ASCII)
 
 
@@ -47,7 +50,9 @@ def kind_of(meta: Mapping[str, Any]) -> UploadKind | None:
         return None
     if session_key_of(meta):
         return UploadKind.STAFF
-    return UploadKind.CLAIM if claim_token_of(meta) else None
+    if claim_token_of(meta):
+        return UploadKind.CLAIM
+    return UploadKind.SLIP if meta["PATH_INFO"] in _SLIP_PATHS and _is_form(meta) else None
 
 
 def limit_of(meta: Mapping[str, Any]) -> int:
@@ -82,5 +87,8 @@ def session_key_of(meta: Mapping[str, Any]) -> str:
 def claim_token_of(meta: Mapping[str, Any]) -> str:
     """The unverified token of a claim page whose form is sent; "" for every other request."""
     found = _CLAIM_PATH.fullmatch(meta["PATH_INFO"])
-    is_form = meta.get("CONTENT_TYPE", "").lower().startswith("multipart/form-data")
-    return found[1] if found and is_form else ""
+    return found[1] if found and _is_form(meta) else ""
+
+
+def _is_form(meta: Mapping[str, Any]) -> bool:
+    return str(meta.get("CONTENT_TYPE", "")).lower().startswith("multipart/form-data")

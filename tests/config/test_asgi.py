@@ -13,9 +13,10 @@ from django.urls import resolve
 
 from config import concurrency
 from config.asgi import AsgiApplication, ServiceRequest
-from config.concurrency import MAX_WAITING
+from config.concurrency import MAX_WAITING, OverloadedError
 from core.http import uploads
 from core.http.uploads import UploadKind
+from merchants.errors import AuthenticationFailed
 from payments.views import PaymentViewSet
 from tests.config.asgi_messages import SentMessages, scope_of
 from tests.stack import wait_until
@@ -35,7 +36,7 @@ class Slow:
         self.begun = threading.Semaphore(0)
 
     def __call__(self, request: ServiceRequest) -> HttpResponse:
-        if request.path in (UPLOAD, CARDS) or request.path.startswith("/claim/"):
+        if request.path in (UPLOAD, CARDS, "/v1/slips") or request.path.startswith("/claim/"):
             self.begun.release()
             assert self.may_end.wait(SECONDS)
         return HttpResponse()
@@ -317,6 +318,47 @@ def test_unknown_claim_link_gets_the_limits_of_a_small_body(monkeypatch: pytest.
     async def run() -> None:
         server = AsgiApplication(Slow(), THREADS, find_claim_link=lambda _: None)
         assert await asyncio.wait_for(ask(server, CLAIM, drips=True), SECONDS) == 408
+
+    asyncio.run(run())
+
+
+def key_of(meta: Mapping[str, Any]) -> str:
+    """One key is refused."""
+    if meta["PATH_INFO"].startswith("/Thai"):
+        raise AuthenticationFailed
+    return "key_1"
+
+
+def test_slips_of_a_key_are_read_one_by_one_and_without_a_key_not_at_all() -> None:
+    async def run() -> None:
+        application = Slow()
+        server = AsgiApplication(application, THREADS, find_key=key_of)
+        first = asyncio.create_task(ask(server, "/v1/slips"))
+        await application.begins(1)
+        second = asyncio.create_task(ask(server, "/v1/slips"))
+        # Not one byte of its body is read.
+        assert await asyncio.wait_for(ask(server, "/Thai/v1/slips", drips=True), SECONDS) == 401
+        assert await asyncio.wait_for(ask(server, OTHER), SECONDS) == 200
+        assert not application.has_begun_another()
+        application.may_end.set()
+        assert [*await asyncio.wait_for(asyncio.gather(first, second), SECONDS)] == [200, 200]
+
+    asyncio.run(run())
+
+
+def test_slow_slip_gets_a_timeout_and_an_overload_the_envelope_of_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(uploads, "GRACE_SECONDS", 0.05)
+
+    def overloaded(meta: Mapping[str, Any]) -> str:
+        raise OverloadedError
+
+    async def run() -> None:
+        server = AsgiApplication(Slow(), THREADS, find_key=lambda _: "key_1")
+        assert await asyncio.wait_for(ask(server, "/v1/slips", drips=True), SECONDS) == 408
+        server = AsgiApplication(Slow(), THREADS, find_key=overloaded)
+        assert await asyncio.wait_for(ask(server, "/v1/slips"), SECONDS) == 503
 
     asyncio.run(run())
 

@@ -17,7 +17,9 @@ from config.concurrency import OverloadedError
 from core import clock
 from core.http import uploads
 from core.http.rate_limits import RateLimit
+from merchants.errors import AuthenticationFailed, RateLimitExceeded
 from merchants.merchant_acts import MERCHANT_ACTS
+from merchants.models import ApiKey
 from reconciliation.slips.admin import CHECK_PERMISSION
 from refunds import claims
 from tests.concurrency import without_database
@@ -192,3 +194,40 @@ def test_rate_limited_visitor_of_claim_pages_makes_no_query(monkeypatch: pytest.
     with CaptureQueriesContext(connection) as queries:
         assert upload_authorization.find_claim_link(sent) is None
     assert len(queries) == 0
+
+
+def slip_environ(secret: str, path: str = "/v1/slips", **changes: str) -> dict[str, Any]:
+    return claim_environ(path, HTTP_AUTHORIZATION=f"Bearer {secret}", **changes)
+
+
+@pytest.mark.parametrize("path", ["/v1/slips", "/Thai/v1/slips"])
+def test_form_of_a_valid_key_may_have_the_picture_of_a_slip(shop: Shop, path: str) -> None:
+    sent = slip_environ(shop.secret_key, path)
+    assert uploads.kind_of(sent) is uploads.UploadKind.SLIP
+    assert uploads.limit_of(sent) == 10_000_000 + 65_536
+    assert upload_authorization.find_key(sent).startswith("key_")
+    assert uploads.limit_of(sent | {"CONTENT_TYPE": "application/json"}) == 65_536
+    assert uploads.limit_of(sent | {"PATH_INFO": "/v1/slips/"}) == 65_536
+
+
+def test_picture_without_a_usable_key_is_refused_before_it_is_read(shop: Shop) -> None:
+    ApiKey.objects.update(revoked_at=clock.now())
+    for secret in ("x", shop.secret_key):
+        with pytest.raises(AuthenticationFailed):
+            upload_authorization.find_key(slip_environ(secret))
+
+
+def test_address_with_too_many_pictures_is_told_and_makes_no_query(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload_authorization, "SLIP_LOOKUP_RATE", RateLimit(per_second=0.01, burst=1))
+    sent = slip_environ(shop.secret_key, REMOTE_ADDR="203.0.113.78")
+    upload_authorization.find_key(sent)
+    with CaptureQueriesContext(connection) as queries, pytest.raises(RateLimitExceeded):
+        upload_authorization.find_key(sent)
+    assert len(queries) == 0
+
+
+def test_picture_during_a_database_outage_is_503(shop: Shop) -> None:
+    with pytest.raises(OverloadedError):
+        without_database(lambda: upload_authorization.find_key(slip_environ(shop.secret_key)))
