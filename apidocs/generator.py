@@ -98,6 +98,7 @@ class OperationSchema(AutoSchema):
             _allow_null(body.schema)
             needed = not body.schema.keys().isdisjoint(("required", "oneOf"))
             content = {JSON: {"schema": body.ref, "example": operation.body.example}}
+            content |= _media_types(operation.request_contents)
             return {"required": needed, "content": content}
         if operation.request_contents:
             return {"content": _media_types(operation.request_contents)}

@@ -20,6 +20,7 @@ from qrcodes import views as qr_codes
 from reconciliation.claims import page as claim_page
 from reconciliation.endpoint.views import NotificationViewSet
 from reconciliation.exceptions.views import PaymentDetailViewSet, PaymentExceptionViewSet
+from reconciliation.slips.views import SlipViewSet
 from refunds.views import RefundViewSet
 from request_log.views import RequestViewSet
 from sandbox.bank_api import OwnStatementViewSet, SignedViewSet
@@ -73,6 +74,7 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("transactions/<str:transaction_id>", TransactionViewSet, {"get": "retrieve"}),
     ("balance", BalanceViewSet, {"get": "retrieve"}),
     ("balance/transactions", BalanceTransactionViewSet, {"get": "list"}),
+    ("slips", SlipViewSet, {"post": "create"}),
     ("settlements", SettlementViewSet, {"get": "list"}),
     ("settlements/<str:settlement_id>", SettlementViewSet, {"get": "retrieve"}),
     ("withdrawals", WithdrawalViewSet, {"get": "list", "post": "create"}),

@@ -110,4 +110,6 @@ def _slip(context: PaymentContext, check: SlipCheck) -> TimelineEntry:
         "transaction_id": check.transaction_id,
         "shown_for": check.claimed_payment_id or "",
     }
-    return TimelineEntry.of(check, TimelineEntryType.SLIP_CHECKED, summary, details, internal=internal)
+    by = "staff" if check.merchant_id is None else "merchant"
+    type_ = TimelineEntryType(f"{by}.slip_checked")
+    return TimelineEntry.of(check, type_, summary, details, internal=internal)

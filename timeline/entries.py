@@ -47,6 +47,7 @@ class TimelineEntryType(StrEnum):
     CONFIRMED = "staff.confirmed"  # a second person confirmed money of a statement
     REOPENED = "staff.reopened"  # a dismissal, merge or write-off was a mistake
     SLIP_CHECKED = "staff.slip_checked"  # a slip was shown for the payment, or is of its money
+    MERCHANT_SLIP_CHECKED = "merchant.slip_checked"
     RETURN_SUBMITTED = "return.submitted"  # the bank has, or may have, the order
     RETURN_NOT_SENT = "return.not_sent"  # the bank has no order; it is sent again
     RETURN_INQUIRY = "return.inquiry"  # we asked the bank about the order

@@ -18,9 +18,9 @@ DECIDED = {
     ApprovalStatus.REJECTED: _("A second person rejected {amount}: {kind}."),
     ApprovalStatus.CANCELED: _("The approval of {amount} was canceled: {kind}."),
 }
-SLIP = _("Staff checked a slip of this payment's money.")
-SLIP_OF_OTHER_MONEY = _("Staff checked a slip for this payment that belongs to other money.")
-SLIP_OF_NO_MONEY = _("Staff checked a slip for this payment that no bank has reported.")
+SLIP = _("A slip of this payment's money was checked.")
+SLIP_OF_OTHER_MONEY = _("A slip for this payment was checked that belongs to other money.")
+SLIP_OF_NO_MONEY = _("A slip for this payment was checked that no bank has reported.")
 # Webhooks.
 RESENT = _("%(event)s will be resent.")
 HELD = _("%(event)s is held for a replay: %(reason)s.")

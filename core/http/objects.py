@@ -68,6 +68,7 @@ AMOUNT_DISPLAY = Schema(pattern=rf"^-?\d{{1,3}}(,\d{{3}})*\.\d{{2}} {money.CURRE
 PaymentId = Annotated[str, id_schema("pay_")]
 PaymentLinkId = Annotated[str, id_schema("pl_")]
 SettlementId = Annotated[str, id_schema("stl_")]
+SlipId = Annotated[str, id_schema("slp_")]
 QrCodeId = Annotated[str, id_schema("qr_")]
 RefundId = Annotated[str, id_schema("ref_")]
 WithdrawalId = Annotated[str, id_schema("wd_")]

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -74,6 +74,8 @@ PICTURE_OF_STAFF = Place("picture-of-staff", 200_000_000, 3, 8.0, 1_000_000)
 PICTURE_OF_PAYER = Place("picture-of-payer", 200_000_000, 3, 8.0, 1_000_000)
 # 100,000 rows of ten columns take 170 MB and 2 s, of twenty columns 327 MB. Most are read within the wait.
 WORKBOOK = Place("workbook", 350_000_000, 20, 60.0, 200_000_000, wait_seconds=15.0)
+# In the place of payers: a program waits a little, and a person tries again.
+PICTURE_OF_MERCHANT = replace(PICTURE_OF_PAYER, wait_seconds=5.0)
 BUDGET = (PICTURE_OF_STAFF, PICTURE_OF_PAYER, WORKBOOK)
 """All places of a machine. The chart counts them for each pod."""
 

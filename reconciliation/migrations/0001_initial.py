@@ -117,12 +117,14 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='SlipCheck',
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('sending_bank', models.CharField(help_text='Three digits, or truemoney.', max_length=20)),
-                ('transaction_id', models.CharField(help_text="The sending bank's id.", max_length=64)),
-                ('claimed_payment_id', core.database.columns.PublicId(db_collation='C', help_text='The payment that the slip was shown for, if staff entered one.', max_length=31, null=True)),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
+                ('sending_bank', models.CharField(blank=True, help_text='Three digits, or truemoney. Empty if the slip is unreadable.', max_length=20)),
+                ('transaction_id', models.CharField(blank=True, help_text="The sending bank's id.", max_length=64)),
+                ('claimed_payment_id', core.database.columns.PublicId(db_collation='C', help_text='The payment that the slip was shown for, if named.', max_length=31, null=True)),
+                ('verdict', models.CharField(blank=True, choices=[('valid', 'Valid'), ('repeated', 'Repeated'), ('wrong_amount', 'Wrong Amount'), ('wrong_receiver', 'Wrong Receiver'), ('not_found', 'Not Found'), ('unreadable', 'Unreadable'), ('unknown', 'Unknown')], default='', max_length=14)),
+                ('is_first', models.BooleanField(default=False, help_text='The first of this merchant in which it is valid.')),
                 ('checked_at', models.DateTimeField()),
             ],
             options={
@@ -358,6 +360,16 @@ class Migration(migrations.Migration):
             model_name='slipcheck',
             name='bank_transaction',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='slip_checks', to='reconciliation.banktransaction'),
+        ),
+        migrations.AddField(
+            model_name='slipcheck',
+            name='merchant',
+            field=models.ForeignKey(db_index=False, help_text='Empty if staff checked the slip.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant'),
+        ),
+        migrations.AddField(
+            model_name='slipcheck',
+            name='payment',
+            field=models.ForeignKey(db_index=False, help_text='The payment that the money is for.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='payments.payment'),
         ),
         migrations.CreateModel(
             name='StatementImport',
@@ -746,6 +758,30 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='slipcheck',
             index=models.Index(fields=['checked_at'], name='slipcheck_newest_first'),
+        ),
+        migrations.AddConstraint(
+            model_name='slipcheck',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('merchant__isnull', True), ('payment__isnull', True), ('verdict', '')), models.Q(('merchant__isnull', False), ('verdict__in', ['valid', 'repeated', 'wrong_amount', 'wrong_receiver', 'not_found', 'unreadable', 'unknown'])), _connector='OR'), name='slipcheck_merchant_gets_verdict'),
+        ),
+        migrations.AddConstraint(
+            model_name='slipcheck',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('verdict__in', ['wrong_receiver', 'unreadable']), _negated=True), ('payment__isnull', True), _connector='OR'), name='slipcheck_shows_nothing_of_others'),
+        ),
+        migrations.AddConstraint(
+            model_name='slipcheck',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('verdict__in', ['valid', 'repeated', 'wrong_amount']), _negated=True), ('payment__isnull', False), _connector='OR'), name='slipcheck_money_has_payment'),
+        ),
+        migrations.AddConstraint(
+            model_name='slipcheck',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('verdict', 'valid'), _negated=True), models.Q(('claimed_payment_id__isnull', True), ('is_first', True)), models.Q(('claimed_payment_id', models.F('payment_id')), ('claimed_payment_id__isnull', False)), _connector='OR'), name='slipcheck_valid_for_one_payment'),
+        ),
+        migrations.AddConstraint(
+            model_name='slipcheck',
+            constraint=models.CheckConstraint(condition=models.Q(('is_first', False), ('verdict', 'valid'), _connector='OR'), name='slipcheck_first_is_valid'),
+        ),
+        migrations.AddConstraint(
+            model_name='slipcheck',
+            constraint=models.UniqueConstraint(condition=models.Q(('is_first', True)), fields=('transaction_id', 'sending_bank', 'merchant'), name='slipcheck_first_once'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='slipcheck',

@@ -19,7 +19,7 @@ from reconciliation.models.inquiries import (
 from reconciliation.models.listing import ExceptionReason, ReconciliationException
 from reconciliation.models.notifications import BankNotification, NotificationId, NotificationResult
 from reconciliation.models.resolutions import Excess, Resolution, ResolutionType, Return, ReturnStatus
-from reconciliation.models.slips import SlipCheck
+from reconciliation.models.slips import SlipCheck, SlipVerdict
 from reconciliation.models.statements import (
     LineResult,
     Statement,

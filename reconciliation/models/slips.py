@@ -1,21 +1,62 @@
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from core.database import triggers
-from core.database.columns import CausedRow, PublicId
+from core.database.columns import CausedRow, PublicId, PublicIdKey
+from merchants.models import Merchant
+from payments.models import Payment
 from reconciliation.models.bank_transactions import BankTransaction
 
 
-class SlipCheck(CausedRow):
-    """One check of a slip by staff. Append-only."""
+class SlipVerdict(models.TextChoices):
+    """What a merchant is told about a slip."""
 
-    sending_bank = models.CharField(max_length=20, help_text="Three digits, or truemoney.")
-    transaction_id = models.CharField(max_length=64, help_text="The sending bank's id.")
+    VALID = "valid"
+    REPEATED = "repeated"  # the money is of another payment, or the slip was valid before
+    WRONG_AMOUNT = "wrong_amount"
+    WRONG_RECEIVER = "wrong_receiver"
+    NOT_FOUND = "not_found"  # no such transfer, or its money went back
+    UNREADABLE = "unreadable"
+    UNKNOWN = "unknown"  # the bank did not answer, or the money waits for a decision
+
+
+OF_NOBODY = [SlipVerdict.WRONG_RECEIVER, SlipVerdict.UNREADABLE]
+"""Verdicts that name no payment. A payment of the merchant has to be named by those about its money."""
+OF_MONEY = [SlipVerdict.VALID, SlipVerdict.REPEATED, SlipVerdict.WRONG_AMOUNT]
+
+
+class SlipCheck(CausedRow):
+    """One check of a slip by staff or by a merchant. Append-only."""
+
+    id = PublicIdKey()
+    sending_bank = models.CharField(
+        max_length=20, blank=True, help_text="Three digits, or truemoney. Empty if the slip is unreadable."
+    )
+    transaction_id = models.CharField(max_length=64, blank=True, help_text="The sending bank's id.")
     bank_transaction = models.ForeignKey(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="slip_checks"
     )
-    claimed_payment_id = PublicId(
-        null=True, help_text="The payment that the slip was shown for, if staff entered one."
+    claimed_payment_id = PublicId(null=True, help_text="The payment that the slip was shown for, if named.")
+    merchant = models.ForeignKey(
+        Merchant,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        help_text="Empty if staff checked the slip.",
+    )
+    verdict = models.CharField(max_length=14, choices=SlipVerdict.choices, blank=True, default="")
+    # A trigger checks that it is the merchant's, and that of the bank transaction (`sql/rules.sql`).
+    payment = models.ForeignKey(
+        Payment,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        help_text="The payment that the money is for.",
+    )
+    is_first = models.BooleanField(
+        default=False, help_text="The first of this merchant in which it is valid."
     )
     checked_at = models.DateTimeField()
 
@@ -33,6 +74,36 @@ class SlipCheck(CausedRow):
             ),
             models.Index(fields=["transaction_id", "sending_bank"], name="slipcheck_of_slip"),
             models.Index(fields=["checked_at"], name="slipcheck_newest_first"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(merchant__isnull=True, verdict="", payment__isnull=True)
+                | Q(merchant__isnull=False, verdict__in=SlipVerdict.values),
+                name="slipcheck_merchant_gets_verdict",
+            ),
+            models.CheckConstraint(
+                condition=~Q(verdict__in=OF_NOBODY) | Q(payment__isnull=True),
+                name="slipcheck_shows_nothing_of_others",
+            ),
+            models.CheckConstraint(
+                condition=~Q(verdict__in=OF_MONEY) | Q(payment__isnull=False),
+                name="slipcheck_money_has_payment",
+            ),
+            # Without a named payment a slip is valid once. With one, for the payment of its money.
+            models.CheckConstraint(
+                condition=~Q(verdict=SlipVerdict.VALID)
+                | Q(claimed_payment_id__isnull=True, is_first=True)
+                | Q(claimed_payment_id__isnull=False, claimed_payment_id=F("payment_id")),
+                name="slipcheck_valid_for_one_payment",
+            ),
+            models.CheckConstraint(
+                condition=Q(is_first=False) | Q(verdict=SlipVerdict.VALID), name="slipcheck_first_is_valid"
+            ),
+            models.UniqueConstraint(
+                fields=["transaction_id", "sending_bank", "merchant"],
+                condition=Q(is_first=True),
+                name="slipcheck_first_once",
+            ),
         ]
 
     def __str__(self) -> str:

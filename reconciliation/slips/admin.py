@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.utils import quote, unquote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -87,10 +88,11 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         "transaction_id",
         "bank_transaction",
         "claimed_payment_id",
+        "verdict",
         "actor",
     ]
     list_select_related = ["bank_transaction"]
-    list_filter = [("bank_transaction", admin.EmptyFieldListFilter)]
+    list_filter = ["verdict", ("bank_transaction", admin.EmptyFieldListFilter)]
     search_fields = ["=transaction_id", "=bank_transaction__id", "=claimed_payment_id"]
 
     def get_urls(self) -> list[URLPattern]:
@@ -98,7 +100,7 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         ask = self.admin_site.admin_view(self.ask_view)
         return [
             path("check/", check, name="reconciliation_slipcheck_check"),
-            path("<int:slip_check_id>/ask/", ask, name="reconciliation_slipcheck_ask"),
+            path("<str:slip_check_id>/ask/", ask, name="reconciliation_slipcheck_ask"),
             *super().get_urls(),
         ]
 
@@ -116,15 +118,16 @@ class SlipCheckAdmin(ReadOnlyAdmin):
             form=SlipForm(),
             findings=list(explanations.of_slip(result)),
             bank_transaction=result.bank_transaction,
-            slip_check_id=result.id,
+            slip_check_id=quote(result.id),
             ask_form=_ask_form(result) if request.user.has_perm(ASK_PERMISSION) else None,
         )
 
-    def ask_view(self, request: HttpRequest, slip_check_id: int) -> HttpResponse:
+    def ask_view(self, request: HttpRequest, slip_check_id: str) -> HttpResponse:
         """Ask a bank about a slip that was checked."""
         if not request.user.has_perm(ASK_PERMISSION):
             raise PermissionDenied
-        slip_check, form = get_object_or_404(SlipCheck, pk=slip_check_id), AskBankForm(request.POST or None)
+        slip_check = get_object_or_404(SlipCheck, pk=unquote(slip_check_id))
+        form = AskBankForm(request.POST or None)
         found: list[Finding] = []
         if form.is_valid():
             named = form.cleaned_data["payment_or_merchant_id"]

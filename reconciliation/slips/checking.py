@@ -10,13 +10,14 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 import banks
 from banks import InquiryFailed, SlipLookup, SlipTransfer, UnknownBank, UnreadableMessage
-from core import plain_text, request_context
+from core import ids, plain_text, request_context
 from core.thai import slips
 from core.thai.slips import Slip, WalletSlip
 from core.thai.tlv import BadPayload
@@ -42,12 +43,24 @@ class InvalidSlip(Exception):
 
 def check(bank: str, transaction_id: str, *, claimed_payment_id: str | None, now: datetime) -> SlipCheck:
     """Look up a slip and record that it was shown."""
+    bank_transaction = next(iter(find_transactions(bank, transaction_id)), None)
+    return record(
+        bank,
+        transaction_id,
+        bank_transaction=bank_transaction,
+        claimed_payment_id=claimed_payment_id,
+        now=now,
+    )
+
+
+def record(bank: str, transaction_id: str, *, now: datetime, **fields: Any) -> SlipCheck:
+    """Store a check of a slip by the actor of the context."""
     found: SlipCheck = SlipCheck.objects.create(
+        id=ids.new("slp_", now),
         sending_bank=bank,
         transaction_id=transaction_id,
-        bank_transaction=find_transaction(bank, transaction_id),
-        claimed_payment_id=claimed_payment_id,
         checked_at=now,
+        **fields,
         **request_context.columns(),
     )
     return found
@@ -67,7 +80,7 @@ def earlier_checks(slip_check: SlipCheck) -> list[SlipCheck]:
 def parse_slip(texts: Iterable[str]) -> tuple[str, str]:
     """The sending bank and its transaction id, of the first text that is a slip.
 
-    Raises InvalidSlip, about the first text if there are several.
+    Raises InvalidSlip, about the first text that is none.
     """
     refusals = []
     for text in texts:
@@ -77,7 +90,7 @@ def parse_slip(texts: Iterable[str]) -> tuple[str, str]:
             refusals.append(_explain(text, error))
             continue
         return TRUEMONEY if isinstance(slip, WalletSlip) else slip.sending_bank, slip.transaction_id
-    raise InvalidSlip(refusals[0])
+    raise InvalidSlip(*refusals[:1])
 
 
 def _explain(payload: str, error: BadPayload) -> str:
@@ -88,8 +101,8 @@ def _explain(payload: str, error: BadPayload) -> str:
     return _("This is not the mini-QR of a Thai slip: %(error)s.") % {"error": error}
 
 
-def find_transaction(sending_bank: str, transaction_id: str) -> BankTransaction | None:
-    """By the slip reference or the bank's id of the transfer; never a credit that another bank sent."""
+def find_transactions(sending_bank: str, transaction_id: str) -> "QuerySet[BankTransaction]":
+    """By the slip reference or the bank's id of the transfer, the oldest first; of no other sending bank."""
     # Each part repeats the condition of its partial index.
     condition = Q(slip_reference=transaction_id) & ~Q(slip_reference="")
     condition |= Q(bank__in=BANKS_WITH_SLIPS, bank_reference=transaction_id)
@@ -100,8 +113,7 @@ def find_transaction(sending_bank: str, transaction_id: str) -> BankTransaction 
     found = BankTransaction.objects.filter(condition, sender, kind=BankTransactionKind.CREDIT).select_related(
         "payment", "merchant"
     )
-    bank_transaction: BankTransaction | None = found.order_by("received_at", "id").first()
-    return bank_transaction
+    return found.order_by("received_at", "id")
 
 
 class BankCheckFailed(Exception):
@@ -133,18 +145,23 @@ def merchant_for(payment_or_merchant_id: str) -> Merchant | None:
 def ask_bank(
     slip_check: SlipCheck, *, payment_or_merchant_id: str, now: Callable[[], datetime]
 ) -> BankCheckResult:
-    """Ask the bank of this payment or merchant: one call within the bank's rate limit.
-
-    Raises BankCheckFailed.
-    """
+    """Ask the bank of this payment or merchant. Raises BankCheckFailed."""
     merchant = merchant_for(payment_or_merchant_id)
     if merchant is None or slip_check.sending_bank == TRUEMONEY:  # banks know no slips of wallets
         raise BankCheckFailed(
             _("No bank can be asked: enter a payment or a merchant whose bank can look up slips.")
         )
-    if find_transaction(slip_check.sending_bank, slip_check.transaction_id) is not None:
+    if find_transactions(slip_check.sending_bank, slip_check.transaction_id):
         raise BankCheckFailed(_("The bank has reported this transfer meanwhile: check the slip again."))
-    transfer = _request_transfer(merchant, Slip(slip_check.sending_bank, slip_check.transaction_id))
+    return look_up(merchant, Slip(slip_check.sending_bank, slip_check.transaction_id), now=now)
+
+
+def look_up(merchant: Merchant, slip: Slip, *, now: Callable[[], datetime]) -> BankCheckResult:
+    """Ask the bank of a merchant, which can look up slips: one call within the bank's rate limit.
+
+    Raises BankCheckFailed.
+    """
+    transfer = _request_transfer(merchant, slip)
     payment: Payment | None = None
     if transfer is not None:
         found = Payment.objects.filter(qr_code__reference1=transfer.reference1, merchant__bank=merchant.bank)

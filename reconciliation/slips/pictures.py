@@ -28,6 +28,10 @@ class UnreadablePicture(Exception):
     """Nothing to look up could be read; the message says why."""
 
 
+class DecoderBusy(UnreadablePicture):
+    """Another picture is being read."""
+
+
 def read_qr_codes(picture: bytes, place: Place = decoders.PICTURE_OF_STAFF) -> list[str]:
     """The texts of the QR codes on a PNG, JPEG or WebP, at least one. Raises UnreadablePicture."""
     if len(picture) > MAX_BYTES:
@@ -38,7 +42,7 @@ def read_qr_codes(picture: bytes, place: Place = decoders.PICTURE_OF_STAFF) -> l
         try:
             decoders.run(DECODER, place, source, printed)
         except BlockingIOError:
-            raise UnreadablePicture(BUSY) from None
+            raise DecoderBusy(BUSY) from None
         except DecoderFailed as failure:
             raise UnreadablePicture(TOO_SLOW if failure.is_over_limit else FAILED) from None
         printed.seek(0)

@@ -278,3 +278,22 @@ END $$;
 CREATE OR REPLACE TRIGGER reconciliation_check_fee BEFORE UPDATE OF fee, fee_vat ON payments_payment
     FOR EACH ROW WHEN (OLD.fee IS NOT NULL AND (NEW.fee, NEW.fee_vat) IS DISTINCT FROM (OLD.fee, OLD.fee_vat))
     EXECUTE FUNCTION reconciliation_check_fee();
+
+
+-- What a merchant reads about a slip is about money for its own payment.
+CREATE OR REPLACE FUNCTION reconciliation_check_slip() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM payments_payment WHERE id = NEW.payment_id AND merchant_id = NEW.merchant_id)
+       OR NEW.bank_transaction_id IS NOT NULL AND NOT EXISTS (
+            SELECT FROM reconciliation_banktransaction WHERE id = NEW.bank_transaction_id AND payment_id = NEW.payment_id
+       ) THEN
+        RAISE EXCEPTION 'slip % is not of money for a payment of its merchant', NEW.id USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER reconciliation_check_slip BEFORE INSERT ON reconciliation_slipcheck
+    FOR EACH ROW WHEN (NEW.merchant_id IS NOT NULL AND (NEW.payment_id IS NOT NULL OR NEW.bank_transaction_id IS NOT NULL))
+    EXECUTE FUNCTION reconciliation_check_slip();

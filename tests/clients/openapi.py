@@ -45,7 +45,7 @@ def _operations() -> Iterator[Operation]:
 
 def _fields(described: dict[str, Any]) -> frozenset[str]:
     content = described.get("requestBody", {}).get("content", {})
-    return frozenset(properties(content.get("application/json", {}).get("schema", {})))
+    return frozenset(name for each in content.values() for name in properties(each["schema"]))
 
 
 def properties(schema: dict[str, Any]) -> dict[str, Any]:

@@ -60,6 +60,7 @@ NAMES = {
     "get_transaction": "transactions.get",
     "retrieve_balance": "balance.get",
     "list_balance_transactions": "balance.transactions",
+    "check_slip": "slips.check",
     "list_settlements": "settlements.list",
     "get_settlement": "settlements.get",
     "create_withdrawal": "withdrawals.create",

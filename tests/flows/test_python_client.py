@@ -8,6 +8,8 @@ import pytest
 from thaiqr import AsyncThaiQR, Event, PaymentEvent, RefundEvent, ThaiQR, errors, webhooks
 from thaiqr.choices import EventType
 
+from core.thai.slips import Slip, slip_payload
+from qrcodes import images
 from tests.flows import flawed_proxy
 from tests.flows.conftest import SECRET
 from tests.flows.flawed_proxy import FlawedProxy
@@ -184,3 +186,20 @@ def test_withdrawal_is_created_and_read(client: ThaiQR) -> None:
     read: Callable[[], Any] = lambda: client.withdrawals.get(sent.withdrawal_id)  # noqa: E731
     wait_until(lambda: read().status == "succeeded", 60)
     assert (read().bank_account, read().amount) == ("4567", 20_000)
+
+
+def test_pictures_of_slips_are_checked(client: ThaiQR, stack: Stack) -> None:
+    code = client.qr_codes.create(amount=150_000)
+    picture = images.png(slip_payload(Slip("014", "NOBODYKNOWSTHIS00000")))
+    found = client.slips.check(picture=picture, payment_id=code.payment_id, amount=150_000)
+    assert (found.verdict, found.bank, found.payment_id) == ("not_found", "014", None)
+    assert client.slips.check(picture=picture + bytes(6_000_000)).verdict == "not_found"
+    assert client.slips.check(qr_data="x").verdict == "unreadable"
+    with pytest.raises(errors.ValidationError) as refused:
+        client.slips.check(picture=bytes(10_100_000))
+    assert refused.value.code == "request_too_large"
+    with (
+        ThaiQR(stack.secret_key[:-1] + "x", base_url=stack.base_url) as stranger,
+        pytest.raises(errors.AuthenticationError),
+    ):
+        stranger.slips.check(picture=picture)

@@ -103,12 +103,12 @@ def test_slip_check_entry_has_actor(shop: Shop, bank: SandboxBankClient) -> None
         claimed_payment_id=code["payment_id"],
     )
     early = only_entry(shop, code["payment_id"], "staff.slip_checked")
-    assert early["summary"] == "Staff checked a slip for this payment that no bank has reported."
+    assert early["summary"] == "A slip for this payment was checked that no bank has reported."
     bank_transaction = report(shop, bank, slip, code=code)
     check(staff_client("nok", "view_banktransaction", "check_slip"), mini_qr(slip))
     known = entries(shop, code["payment_id"])[-1]
     assert (known["type"], known["actor"]) == ("staff.slip_checked", "staff")
-    assert known["summary"] == "Staff checked a slip of this payment's money."
+    assert known["summary"] == "A slip of this payment's money was checked."
     assert known["details"] == {"bank_transaction_id": bank_transaction.pk}
 
 
@@ -124,7 +124,7 @@ def test_slip_of_other_merchants_money_shows_no_details(
     )
     entry = only_entry(shop, ours["payment_id"], "staff.slip_checked")
     assert (entry["summary"], entry["details"]) == (
-        "Staff checked a slip for this payment that belongs to other money.",
+        "A slip for this payment was checked that belongs to other money.",
         {},
     )
     assert ours["payment_id"] not in str(entries(other_shop, other["payment_id"]))

@@ -11,6 +11,7 @@ import {
   Requests,
   Sandbox,
   Settlements,
+  Slips,
   Transactions,
   Webhooks,
   Withdrawals,
@@ -33,6 +34,7 @@ export class ThaiQR {
   readonly requests: Requests;
   readonly sandbox: Sandbox;
   readonly settlements: Settlements;
+  readonly slips: Slips;
   readonly transactions: Transactions;
   readonly webhooks: Webhooks;
   readonly withdrawals: Withdrawals;
@@ -49,6 +51,7 @@ export class ThaiQR {
     this.requests = new Requests(transport);
     this.sandbox = new Sandbox(transport);
     this.settlements = new Settlements(transport);
+    this.slips = new Slips(transport);
     this.transactions = new Transactions(transport);
     this.webhooks = new Webhooks(transport);
     this.withdrawals = new Withdrawals(transport);

@@ -20,4 +20,5 @@ export type PaymentLink = Schemas["PaymentLinkObject"];
 export type QrCode = Schemas["QrCodeObject"];
 export type Refund = Schemas["RefundObject"];
 export type Settlement = Schemas["SettlementObject"];
+export type Slip = Schemas["SlipObject"];
 export type Withdrawal = Schemas["WithdrawalObject"];

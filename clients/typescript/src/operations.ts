@@ -28,6 +28,7 @@ export const ROUTES = {
   cancel_refund: ["POST", "/v1/refunds/{refund_id}/cancel"],
   create_claim_link: ["POST", "/v1/refunds/{refund_id}/claim-link"],
   get_claim_link: ["GET", "/v1/refunds/{refund_id}/claim-link"],
+  check_slip: ["POST", "/v1/slips"],
   list_settlements: ["GET", "/v1/settlements"],
   get_settlement: ["GET", "/v1/settlements/{settlement_id}"],
   create_withdrawal: ["POST", "/v1/withdrawals"],

@@ -252,6 +252,25 @@ export class Settlements extends Resource {
   }
 }
 
+/** `client.slips`: what banks say about slips that payers show. */
+export class Slips extends Resource {
+  /** Check a slip by the text of its mini-QR, or by a `picture` of it. Name the payment that it is shown for. */
+  check(
+    slip: Body<"check_slip"> & { picture?: Blob },
+    options: PostOptions = {},
+  ): Promise<Answer<"check_slip">> {
+    const { picture, ...body } = slip;
+    return this.send("check_slip", { body: picture ? formOf(picture, body) : body, options });
+  }
+}
+
+function formOf(picture: Blob, fields: object): FormData {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) if (value != null) form.set(name, String(value));
+  form.set("picture", picture, "slip");
+  return form;
+}
+
 /** `client.transactions`: the history of payments and refunds. */
 export class Transactions extends Resource {
   /** Read a transaction. */

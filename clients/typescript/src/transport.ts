@@ -82,13 +82,14 @@ export class Transport {
     const idempotencyKey =
       method === "POST" ? options.idempotencyKey || `thaiqr-${crypto.randomUUID()}` : undefined;
     if (idempotencyKey) headers.set("Idempotency-Key", headerOf(idempotencyKey));
-    if (body) headers.set("Content-Type", "application/json");
+    const isForm = body instanceof FormData; // `fetch` writes the type of a form
+    if (body && !isForm) headers.set("Content-Type", "application/json");
     if (NODE_VERSION) headers.set("User-Agent", `thaiqr-typescript/${VERSION} node/${NODE_VERSION}`);
     return {
       name: `${method} ${path}`,
       url: `${this.#settings.baseUrl}${path}${parameters ? `?${parameters}` : ""}`,
       // Redirects are not followed: the key is for this host only.
-      init: { method, headers, body: body ? JSON.stringify(body) : null, redirect: "manual" },
+      init: { method, headers, body: isForm ? body : body ? JSON.stringify(body) : null, redirect: "manual" },
       idempotencyKey,
       signal: options.signal,
     };

@@ -123,7 +123,7 @@ def test_money_that_is_not_matched_is_found_by_name_and_slip(
     assert list(BankTransaction.objects.not_matched()) == [bank_transaction]
     assert is_found(clerk, bank_transaction, "somchai")
     assert is_found(clerk, bank_transaction, "SLIP20261125XYZ")
-    assert checking.find_transaction("014", "SLIP20261125XYZ") == bank_transaction
+    assert checking.find_transactions("014", "SLIP20261125XYZ").get() == bank_transaction
 
 
 def test_names_are_found_by_an_index(db: None) -> None:

@@ -200,7 +200,9 @@ class World:
             opened_at=now,
         )
         self.rows_of_acts["settlements.openquestion", "close"] = question.pk
-        self.slip = SlipCheck.objects.create(sending_bank="014", transaction_id="A1", checked_at=now)
+        self.slip = SlipCheck.objects.create(
+            id="slp_x", sending_bank="014", transaction_id="A1", checked_at=now
+        )
         self.clerk = User.objects.create_user("somsri", is_staff=True)
         self.group = Group.objects.create(name="Cashiers")
         month = date(2025, 12, 1)

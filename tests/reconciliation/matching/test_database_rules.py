@@ -17,8 +17,8 @@ from reconciliation.models import (
     MatchResult,
     ResolutionState,
     Return,
-    SlipCheck,
 )
+from reconciliation.slips import checking
 from tests.reconciliation.builders import Seller, decide, latest_return, parse, run_returns
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file, report_twice
 from tests.refunds.builders import send_due_refunds
@@ -315,7 +315,7 @@ def store_all_kinds(seller: Seller, served_by: Serving) -> None:
     served_by(sends=[DONE])
     decide("send_back", seller.late())
     import_file(bot_file(credit_line(seller.shop.qr_code(), clock.now())))
-    SlipCheck.objects.create(sending_bank="014", transaction_id="x", actor="malee", checked_at=clock.now())
+    checking.record("014", "x", now=clock.now())
     seller.reverse(seller.sale())
     seller.refund(seller.paid())
     send_due_refunds()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import User
 from django.db.models.functions import Now
 from django.test import Client
@@ -60,7 +61,9 @@ def check(client: Client, slip: str = SLIP["transRef"], **fields: Any) -> str:
 def ask(client: Client, of: str) -> str:
     """Ask the bank about the slip that was checked last."""
     number = SlipCheck.objects.latest("id").pk
-    answer = client.post(f"/admin/reconciliation/slipcheck/{number}/ask/", {"payment_or_merchant_id": of})
+    answer = client.post(
+        f"/admin/reconciliation/slipcheck/{quote(number)}/ask/", {"payment_or_merchant_id": of}
+    )
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -269,7 +272,7 @@ def test_slip_lookup_logs_the_actor_and_no_payer_data(
 
 def test_slip_lookup_needs_permission_and_csrf_token(live: Shop, malee: Client, client: Client) -> None:
     check(malee)
-    url = f"/admin/reconciliation/slipcheck/{SlipCheck.objects.get().pk}/ask/"
+    url = f"/admin/reconciliation/slipcheck/{quote(SlipCheck.objects.get().pk)}/ask/"
     assert client.post(url, {"payment_or_merchant_id": live.merchant.id}).status_code == 302
     assert (
         staff_client("nobody", "check_slip")

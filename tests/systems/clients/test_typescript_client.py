@@ -85,6 +85,10 @@ def test_refusal_reaches_the_shop_as_its_error(seen: dict[str, Any]) -> None:
     assert seen["refused"] == {"code": "invalid_amount", "param": "amount", "status": 400}
 
 
+def test_picture_of_a_slip_is_sent_as_a_form(seen: dict[str, Any]) -> None:
+    assert seen["slip"] == "unreadable"
+
+
 def test_shop_withdraws_and_reads_its_balance(seen: dict[str, Any]) -> None:
     assert (seen["withdrawal"]["amount"], seen["withdrawal"]["bank_account"]) == (20_000, "4567")
     assert seen["balance"]["currency"] == "THB"

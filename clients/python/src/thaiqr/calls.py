@@ -38,7 +38,7 @@ Mode = TypeVar("Mode", bound=Blocking | Awaiting)
 class Call(Generic[T]):
     """One request, and how its answer is read. A POST has an idempotency key, the same over all retries.
 
-    is_file: the answer is a file, and `read` gets its bytes.
+    is_file: the answer is a file, and `read` gets its bytes. picture: sent with the body as a form.
     """
 
     method: str
@@ -48,6 +48,7 @@ class Call(Generic[T]):
     body: Mapping[str, Any] | None = None
     idempotency_key: str | None = None
     is_file: bool = False
+    picture: bytes | None = None
 
 
 def get(path: str, read: Callable[[Any], T], **query: Any) -> Call[T]:

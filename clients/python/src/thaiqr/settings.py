@@ -3,7 +3,7 @@
 import os
 import platform
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
@@ -52,11 +52,15 @@ class Settings:
             "method": call.method,
             "url": f"{self.base_url}{call.path}",
             "params": call.query or None,
-            "json": call.body,
+            **({"json": call.body} if call.picture is None else _form(call.picture, call.body or {})),
             "headers": headers,
             "timeout": self.timeout,
             "follow_redirects": False,
         }
+
+
+def _form(picture: bytes, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"files": {"picture": picture}, "data": {name: str(value) for name, value in fields.items()}}
 
 
 def _given(value: str | None, variable: str, name: str) -> str:

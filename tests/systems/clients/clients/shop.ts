@@ -74,6 +74,7 @@ const withdrawal = await client.withdrawals.create({
   bank_account: "4051234567",
   account_name: "Somtam House",
 });
+const slip = await client.slips.check({ picture: new Blob(["no picture"]), payment_id: code.payment_id, amount: 150_000 });
 const balance = await client.balance.get();
 const moves: string[] = [];
 for await (const move of client.balance.transactions()) moves.push(move.type);
@@ -100,6 +101,7 @@ console.log(
     feed,
     refused: { code: refused.code, param: refused.param, status: refused.status, requestId: refused.requestId },
     withdrawal,
+    slip: slip.verdict,
     balance,
     moves,
     isKept,

@@ -34,6 +34,7 @@ from thaiqr.models.refunds import ClaimLink, ClaimLinkSecret, Refund
 from thaiqr.models.requests import FullLoggedRequest, LoggedRequest
 from thaiqr.models.sandbox import AdvancedSandboxClock, MovedRows, SandboxClock, SandboxPayment
 from thaiqr.models.settlements import Settlement
+from thaiqr.models.slips import Slip
 from thaiqr.models.transactions import Transaction
 from thaiqr.models.webhooks import (
     Delivery,
@@ -80,6 +81,7 @@ __all__ = [
     "SandboxPayment",
     "Settlement",
     "SettlementEvent",
+    "Slip",
     "TimelineEntry",
     "Transaction",
     "UnknownEvent",

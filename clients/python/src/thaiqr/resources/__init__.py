@@ -18,6 +18,7 @@ from thaiqr.resources.refunds import Destination, Refunds
 from thaiqr.resources.requests import Requests
 from thaiqr.resources.sandbox import Sandbox
 from thaiqr.resources.settlements import Settlements
+from thaiqr.resources.slips import Slips
 from thaiqr.resources.transactions import Transactions
 from thaiqr.resources.webhooks import Webhooks
 from thaiqr.resources.withdrawals import Withdrawals
@@ -39,6 +40,7 @@ class Resources(Generic[Mode]):
         self.requests: Requests[Mode] = Requests(client)
         self.sandbox: Sandbox[Mode] = Sandbox(client)
         self.settlements: Settlements[Mode] = Settlements(client)
+        self.slips: Slips[Mode] = Slips(client)
         self.transactions: Transactions[Mode] = Transactions(client)
         self.webhooks: Webhooks[Mode] = Webhooks(client)
         self.withdrawals: Withdrawals[Mode] = Withdrawals(client)
