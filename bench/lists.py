@@ -62,9 +62,9 @@ PAYMENTS = MeasuredList(
     f"""
     INSERT INTO payments_payment
         (id, merchant_id, qr_code_id, status, amount, currency, reference, metadata, bank_reference,
-         payer_differs, amount_refunded, amount_refunding, created_at, updated_at, expires_at, completed_at)
+         amount_refunded, amount_refunding, created_at, updated_at, expires_at, completed_at)
     SELECT 'pay_' || tail, %(owner)s, 'qr_' || tail, status, 150000, 'THB', 'order ' || tail,
-        json_build_object('table', mod(n, 100)::text), 'SANDBOX' || tail, false, 0, 0, at, at,
+        json_build_object('table', mod(n, 100)::text), 'SANDBOX' || tail, 0, 0, at, at,
         CASE WHEN mod(n, 500) = 1 THEN at + interval '10 years' ELSE at + interval '15 min' END,
         CASE status WHEN 'succeeded' THEN at END
     {ROWS} LATERAL (

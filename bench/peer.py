@@ -67,9 +67,9 @@ WITH stored AS (
 ), paid AS (
     INSERT INTO payments_payment
         (id, merchant_id, qr_code_id, status, amount, currency, reference, metadata, client_name,
-         payer_differs, amount_refunded, amount_refunding, created_at, updated_at, expires_at)
+         amount_refunded, amount_refunding, created_at, updated_at, expires_at)
     VALUES ($7::text, $1, $8::text, 'pending', $9::bigint, 'THB', $10::text, $11::json, $12::text,
-         false, 0, 0, $5, $5, $13::timestamptz)
+         0, 0, $5, $5, $13::timestamptz)
 ), coded AS (
     INSERT INTO qrcodes_qrcode (merchant_id, payment_id, biller_id, reference1, qr_data, created_at)
     VALUES ($1, $7, $14::text, $15::text, $16::text, $5)

@@ -57,8 +57,8 @@ class PaymentAdmin(ActingAdmin):
         "id", "merchant", "reference", "status", "amount", "fee", "fee_vat", "net", "amount_refunded",
         "card_brand", "payer_name", "payer_bank_code", "bank_reference", "created_at", "completed_at",
     )  # fmt: skip
-    list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_differs", "created_at"]
-    list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, ModeFilter, "payer_differs"]
+    list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_matches", "created_at"]
+    list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, ModeFilter, "payer_matches"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference", "=payment_link_id"]
 
@@ -162,7 +162,7 @@ class PaymentAdmin(ActingAdmin):
             ],
             _("Order"): ["merchant", "reference", "description", "metadata", "qr_code_id", "payment_link"],
             _("Payer"): [
-                *("payer_name", "payer_bank_code", "payer_account_masked", "payer_differs"),
+                *("payer_name", "payer_bank_code", "payer_account_masked", "payer_matches"),
                 *("client_name", "client_bank_name", "client_account"),
             ],
             _("Bank"): ["bank_reference", "failure_code", "card_brand", "card_last4", "authorize_uri"],

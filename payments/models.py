@@ -29,6 +29,14 @@ class PaymentStatus(models.TextChoices):
     REFUNDED = "refunded"  # all of it went back to the payer
 
 
+class PayerMatch(models.TextChoices):
+    """Whether the payer is the client whom the merchant named."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"  # a name or an account is missing or cut
+
+
 # The money came in.
 PAID_STATUSES = (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED)
 OPEN_REFERENCE = "payment_open_reference_unique"
@@ -103,9 +111,11 @@ class Payment(DigestedRow, StateMachine):
     payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
     payer_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
     bank_reference = models.CharField(max_length=64, null=True, help_text="Of the credit.")  # noqa: DJ001
-    payer_differs = models.BooleanField(
-        default=False,
-        help_text="Yes if another person or account paid than the client whom the merchant named.",
+    payer_matches = models.CharField(  # noqa: DJ001
+        max_length=7,
+        choices=PayerMatch.choices,
+        null=True,
+        help_text="Whether the payer is the client whom the merchant named. Empty if it named nobody.",
     )
     card_last4 = models.CharField(max_length=4, null=True)  # noqa: DJ001
     card_brand = models.CharField(max_length=20, null=True)  # noqa: DJ001
@@ -182,6 +192,14 @@ class Payment(DigestedRow, StateMachine):
                     erasable_if=IS_FINISHED if field in ERASABLE_COPY else "",
                 )
                 for field in PAYER_COPY
+            ),
+            triggers.Refuse(
+                "payer_compared_once",
+                triggers.UPDATE,
+                "a payment keeps whether its payer matches",
+                condition="NEW.payer_matches IS DISTINCT FROM OLD.payer_matches "
+                "AND NOT (OLD.payer_matches IS NULL AND OLD.completed_at IS NULL) "
+                "AND (OLD.payer_matches = 'unknown' AND NEW.payer_matches IN ('yes', 'no')) IS NOT TRUE",
             ),
             triggers.set_once("completed_at", "a payment keeps when it was paid"),
             triggers.Refuse(
@@ -263,6 +281,11 @@ class Payment(DigestedRow, StateMachine):
                 name="payment_code_has_its_id",
             ),
             known("status", PaymentStatus, name="payment_status_known"),
+            known("payer_matches", PayerMatch, name="payment_payer_match_known"),
+            models.CheckConstraint(
+                condition=Q(payer_matches__isnull=True) | Q(completed_at__isnull=False),
+                name="payment_paid_has_payer_match",
+            ),
             models.CheckConstraint(
                 condition=Q(amount__gte=1, amount__lte=200_000_000), name="payment_amount_in_range"
             ),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from core import plain_text
+from core.thai import person_names
+from core.thai.person_names import Match
 from payments.models import Payment
 
 
@@ -22,17 +24,23 @@ def reported(payment: Payment) -> Payer:
     return Payer() if bank_transaction is None else bank_transaction.payer
 
 
-def differs_from_client(payment: Payment, payer: Payer) -> bool:
-    """Return whether name or account differ. A field that one side leaves out is not compared.
+def matches(payment: Payment, payer: Payer) -> Match | None:
+    """Whether the payer is the client whom the merchant named, or None if it named nobody.
 
-    Banks cut names and mask accounts, so this blocks nothing: only staff see it.
+    Name and the last digits of the account count, as far as both sides have them. Banks cut names and mask
+    accounts, so this blocks nothing.
     """
     account, name = payment.client_bank_account, payment.client_name
-    other_account = bool(account and payer.account) and _last_four(account) != _last_four(payer.account)
-    other_name = bool(name and payer.name) and plain_text.person(name) != plain_text.person(payer.name)  # type: ignore[arg-type]
-    return other_account or other_name
+    if not account and not name:
+        return None
+    found: set[Match] = set()
+    if account and payer.account:
+        found.add("yes" if _last_four(account) == _last_four(payer.account) else "no")
+    if name and payer.name:
+        found.add(person_names.compare(name, payer.name))
+    return "no" if "no" in found else "yes" if "yes" in found else "unknown"
 
 
-def _last_four(account: str | None) -> str:
+def _last_four(account: str) -> str:
     """The last four digits or letters. Clients write `405-1-23789-0` and banks `4051237890`."""
-    return "".join(filter(str.isalnum, plain_text.folded(account or "")))[-4:]
+    return "".join(filter(str.isalnum, plain_text.folded(account)))[-4:]

@@ -15,7 +15,7 @@ from ledger import services as ledger
 from ledger.models import AccountType
 from payments import payers
 from payments.errors import PaymentNotRefundable, RefundAmountExceeded
-from payments.models import Payment, PaymentStatus
+from payments.models import PayerMatch, Payment, PaymentStatus
 from payments.payers import Payer
 from payments.shapes import event_data
 from transactions import services as transactions
@@ -143,9 +143,10 @@ def correct_fee(payment: Payment, fee: ledger.Fee, *, source: str, now: datetime
 def add_payer_details(payment: Payment, payer: Payer) -> None:
     """Store the payer details of a later report. Stored details do not change."""
     fields = _payer_fields(payment, payer)
-    payment.set_fields(
-        **{name: value for name, value in fields.items() if value and not getattr(payment, name)}
-    )
+    new = {name: value for name, value in fields.items() if value and not getattr(payment, name)}
+    if payment.payer_matches == PayerMatch.UNKNOWN and fields["payer_matches"]:
+        new["payer_matches"] = fields["payer_matches"]
+    payment.set_fields(**new)
 
 
 def fail(payment: Payment, *, failure_code: str, now: datetime) -> None:
@@ -252,6 +253,6 @@ def _payer_fields(payment: Payment, payer: Payer) -> dict[str, Any]:
         "payer_name": payer.name or None,
         "payer_bank_code": payer.bank_code or None,
         "payer_account_sealed": vault.seal(payer.account, context=payment.id) if payer.account else None,
-        "payer_differs": payers.differs_from_client(payment, payer),
+        "payer_matches": payers.matches(payment, payer),
         "bank_reference": payer.transaction_id or None,
     }

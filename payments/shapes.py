@@ -27,7 +27,7 @@ from core.http.objects import (
 from merchants.models import Mode
 from payments import match_results
 from payments.explanations import UNMATCHED_MONEY
-from payments.models import HELD_STATUSES, Payment, PaymentException, PaymentStatus
+from payments.models import HELD_STATUSES, PayerMatch, Payment, PaymentException, PaymentStatus
 
 # Exceptions that the object of a payment shows. `GET .../exceptions` lists all.
 MAX_SHOWN = 20
@@ -156,6 +156,13 @@ class PaymentObject(TypedDict):
             "reference. It is no proof that this customer paid.",
         ]
     ]
+    payer_matches: Annotated[
+        str | None,
+        one_of(PayerMatch),
+        "Whether the payer is who you named by `client_name` and `client_bank_account`. Titles do not count, "
+        "names may be cut, and in Thai or Latin letters. `unknown`: the bank reports too little. Null until "
+        "it is paid, and if you named nobody. `no` is no proof of fraud: look before you ship.",
+    ]
     payer: Annotated[Payer | None, "Null until a bank has reported the payer, and for cards."]
     bank_reference: Annotated[str | None, {"pattern": "^.{1,64}$"}, "The bank's id of the payer's transfer."]
     refunds: RefundSummary
@@ -182,6 +189,9 @@ class PaymentEventData(_PaymentAtEvent):
     fee: NotRequired[Annotated[int, satang(0), "As in the payment object; absent until it is known."]]
     fee_vat: NotRequired[Annotated[int, satang(0), "As in the payment object; absent until it is known."]]
     net: NotRequired[Annotated[int, satang(0), "As in the payment object; absent until it is known."]]
+    payer_matches: NotRequired[
+        Annotated[str, one_of(PayerMatch), "As in the payment object; absent if you named nobody."]
+    ]
 
 
 class PaymentFeeEventData(_PaymentAtEvent):
@@ -234,6 +244,7 @@ def payment_object(payment: Payment, now: datetime) -> PaymentObject:
         "authorize_uri": payment.authorize_uri if payment.status == PaymentStatus.PENDING else None,
         "exceptions": [exception_object(each) for each in exceptions[-MAX_SHOWN:]],
         "exceptions_has_more": len(exceptions) > MAX_SHOWN,
+        "payer_matches": payment.payer_matches,
         "payer": _payer(payment),
         "bank_reference": payment.bank_reference,
         "refunds": {
@@ -257,6 +268,8 @@ def event_data(payment: Payment) -> PaymentEventData:
         data["amount_received"] = payment.amount_received
     if payment.fee is not None and payment.fee_vat is not None and payment.net is not None:
         data |= {"fee": payment.fee, "fee_vat": payment.fee_vat, "net": payment.net}
+    if payment.payer_matches is not None:
+        data["payer_matches"] = payment.payer_matches
     return data
 
 

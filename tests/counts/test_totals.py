@@ -31,9 +31,9 @@ WAITING, NOT_WAITING = 100, 1900
 # One of 20 waits. All others are past their expiry.
 MANY_PAYMENTS = f"""
     INSERT INTO payments_payment
-        (id, merchant_id, qr_code_id, status, failure_code, amount, currency, payer_differs, amount_refunded,
+        (id, merchant_id, qr_code_id, status, failure_code, amount, currency, amount_refunded,
          amount_refunding, created_at, updated_at, expires_at)
-    SELECT 'pay_' || n, %s, 'qr_' || n, status, failure_code, 100, 'THB', false, 0, 0, at, at,
+    SELECT 'pay_' || n, %s, 'qr_' || n, status, failure_code, 100, 'THB', 0, 0, at, at,
         CASE status WHEN 'pending' THEN at + interval '10 years' ELSE at END
     FROM generate_series(1, {WAITING + NOT_WAITING}) AS n,
     LATERAL (SELECT timestamptz '2026-11-01' + n * interval '1 s') AS time (at),

@@ -247,7 +247,7 @@ def test_unknown_list_or_file_type_is_not_found(admin_client: Client, db: None, 
 @pytest.mark.parametrize(
     "query",
     [
-        "amount__in=99999999999999999999999&payer_differs__exact=%00",
+        "amount__in=99999999999999999999999&payer_matches__exact=%00",
         "client_name__startswith=M",
         "payer_name__startswith=M",
         "qr_code__payment__client_name=M",

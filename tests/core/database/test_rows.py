@@ -42,7 +42,7 @@ def payment(shop: Shop, now: datetime) -> Payment:
         created_at=now,
         expires_at=now + timedelta(minutes=15),
     )
-    found.payer_name, found.payer_bank_code, found.payer_differs = "Somchai", "014", True
+    found.payer_name, found.payer_bank_code = "Somchai", "014"
     found.payer_account_sealed = vault.seal("0987654321", context=found.id)
     found.card_last4, found.card_brand, found.failure_code = "4242", "visa", "none"
     return found
@@ -169,7 +169,7 @@ def test_insert_with_adds_rows_to_another_statement(shop: Shop, noon: datetime) 
 def test_update_rows_writes_like_save(shop: Shop, noon: datetime) -> None:
     changes: dict[str, Any] = {
         "status": "succeeded", "card_brand": "x' OR 1=1-- %s", "card_last4": None,
-        "payer_differs": False, "amount_received": 7, "completed_at": noon, "updated_at": noon,
+        "payer_matches": "no", "amount_received": 7, "completed_at": noon, "updated_at": noon,
     }  # fmt: skip
     first, second, other = (payment(shop, noon) for _ in range(3))
     rows.copy_in([first, second, other])

@@ -16,7 +16,7 @@ CHANGEABLE = {
     # What was received is set with the end. The audit compares the mark with the exceptions. The copy of the
     # payer is for showing, is filled once, and the audit compares it with the bank transaction.
     "payments_payment": {
-        *("amount_received", "has_exceptions", "payer_differs"),
+        *("amount_received", "has_exceptions"),
         *("payer_name", "payer_bank_code", "payer_account_sealed", "bank_reference"),
         *("card_last4", "card_brand", "failure_code", "authorize_uri", "expires_at", "updated_at"),
         "settlement_id",  # the audit compares it with the settlement

@@ -18,6 +18,7 @@ from reconciliation.matching import services as matching
 from reconciliation.models import BankNotification, BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import parse
+from tests.sqlstates import CHECK_VIOLATION, sqlstate
 from transactions.models import Transaction
 from webhooks.models import Event
 
@@ -37,7 +38,7 @@ def test_credit_with_matching_amount_makes_payment_succeed(shop: Shop, bank: San
         "014",
         "1234567890",
     )
-    assert not payment.payer_differs
+    assert payment.payer_matches == "yes"
     assert "1234567890" not in str(payment.payer_account_sealed)
     assert Event.objects.filter(type="payment.succeeded").count() == 1
     shown = shop.get(f"/v1/qr-codes/{code['qr_code_id']}").json()
@@ -79,26 +80,48 @@ def test_payment_by_another_payer_succeeds_and_is_flagged(shop: Shop, bank: Sand
     code = shop.qr_code(client_bank_account="9999999999")
     bank.notify(code)
     payment = Payment.objects.get()
-    assert (payment.status, payment.payer_differs) == ("succeeded", True)
+    assert (payment.status, payment.payer_matches) == ("succeeded", "no")
     assert shop.get(f"/v1/qr-codes/{code['qr_code_id']}").json()["client_bank_account"] == "9999999999"
 
 
 @pytest.mark.parametrize(
-    ("named_client", "is_flagged"),
+    ("named_client", "expected"),
     [
-        ({"client_bank_account": "4051237890"}, False),
-        ({"client_bank_account": "405-1-23789-0"}, False),
-        ({"client_bank_account": "1234560890"}, True),
-        ({"client_name": "SOMCHAI JAIDEE"}, False),
-        ({"client_name": "Somying Jaidee"}, True),
-        ({"client_bank_account": "1234567890", "client_name": "Somying Jaidee"}, True),
+        ({}, None),
+        ({"client_bank_account": "4051237890"}, "yes"),
+        ({"client_bank_account": "405-1-23789-0"}, "yes"),
+        ({"client_bank_account": "1234560890"}, "no"),
+        ({"client_name": "SOMCHAI JAIDEE"}, "yes"),
+        ({"client_name": "สมชาย ใจดี"}, "yes"),
+        ({"client_name": "Somchai"}, "unknown"),
+        ({"client_name": "Somying Jaidee"}, "no"),
+        ({"client_bank_account": "1234567890", "client_name": "Somchai"}, "yes"),
+        ({"client_bank_account": "1234567890", "client_name": "Somying Jaidee"}, "no"),
     ],
 )
 def test_payer_is_compared_by_name_and_last_four_digits_of_the_account(
-    shop: Shop, bank: SandboxBankClient, named_client: dict[str, str], is_flagged: bool
+    shop: Shop, bank: SandboxBankClient, named_client: dict[str, str], expected: str | None
 ) -> None:
-    bank.notify(shop.qr_code(**named_client))
-    assert Payment.objects.get().payer_differs == is_flagged
+    code = shop.qr_code(**named_client)
+    assert shop.payment(code["payment_id"])["payer_matches"] is None
+    bank.notify(code)
+    assert shop.payment(code["payment_id"])["payer_matches"] == expected
+    data = json.loads(bytes(Event.objects.get(type="payment.succeeded").body))["data"]
+    assert data.get("payer_matches") == expected
+
+
+def test_database_keeps_whether_the_payer_matches(shop: Shop, bank: SandboxBankClient) -> None:
+    assert shop.qr_code()
+    update = "UPDATE payments_payment SET payer_matches = {}"
+    assert sqlstate(update.format("'yes'")) == CHECK_VIOLATION, "it is not paid"
+    code = shop.qr_code(client_name="Somchai")
+    bank.notify(code)
+    of_paid = update + " WHERE payer_matches IS NOT NULL"
+    for refused in ("'maybe'", "NULL"):
+        assert sqlstate(of_paid.format(refused)) == CHECK_VIOLATION
+    assert sqlstate(of_paid.format("'yes'")) is None
+    for refused in ("'no'", "'unknown'", "NULL"):
+        assert sqlstate(of_paid.format(refused)) == CHECK_VIOLATION
 
 
 UNKNOWN = {"reference1": "NOBODYKNOWSTHIS00000"}

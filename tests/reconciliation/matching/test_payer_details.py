@@ -123,9 +123,9 @@ def test_contradicting_notification_adds_no_payer_details(seller: Seller, code: 
 def test_expected_payer_is_compared_with_payer_reported_later(seller: Seller, paid_at: datetime) -> None:
     code = seller.shop.qr_code(client_bank_account="405-1-23456-7")
     by_line(code, paid_at, name="")
-    assert not Payment.objects.get().payer_differs
+    assert Payment.objects.get().payer_matches == "unknown"
     seller.bank.notify(code, paid_at=paid_at)
-    assert Payment.objects.get().payer_differs
+    assert Payment.objects.get().payer_matches == "no"
 
 
 def test_database_allows_only_missing_payer_details_to_be_added(

@@ -55,7 +55,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {
     "in time, for a code that has expired since": ({"expiry_minutes": 1}, {}, 30),
 }
 COLUMNS = (
-    "status", "payer_name", "payer_bank_code", "payer_account_sealed", "payer_differs", "bank_reference",
+    "status", "payer_name", "payer_bank_code", "payer_account_sealed", "payer_matches", "bank_reference",
     "amount_received", "completed_at", "updated_at",
 )  # fmt: skip
 

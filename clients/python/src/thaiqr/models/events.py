@@ -30,6 +30,7 @@ class PaymentEventData(Model):
     fee: int | None = None
     fee_vat: int | None = None
     net: int | None = None
+    payer_matches: str | None = None
     exception: PaymentException | None = None
 
 

@@ -78,6 +78,7 @@ class Payment(Model):
     fee: int | None = None
     fee_vat: int | None = None
     net: int | None = None
+    payer_matches: str | None = None
     settlement_id: str | None = None
     payment_link_id: str | None = None
     qr_code_id: str | None = None
