@@ -24,7 +24,12 @@ from merchants.errors import (
 ErrorType = type[ApiError]
 
 ALWAYS_POSSIBLE: list[ErrorType] = [errors.InternalError, errors.ServiceUnavailable]
-KEY_ERRORS: list[ErrorType] = [AuthenticationFailed, InsufficientScope, RateLimitExceeded, TooManyRefusedKeys]
+KEY_ERRORS: list[ErrorType] = [
+    AuthenticationFailed,
+    InsufficientScope,
+    RateLimitExceeded,
+    TooManyRefusedKeys,
+]
 BODY_ERRORS: list[ErrorType] = [errors.RequestTooLarge, errors.RequestTimeout, errors.UnsupportedMediaType]
 JSON_ERRORS: list[ErrorType] = [errors.InvalidRequest]
 IDEMPOTENCY_ERRORS: list[ErrorType] = [InvalidIdempotencyKey, IdempotencyKeyReused, IdempotencyKeyInProgress]

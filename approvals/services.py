@@ -23,6 +23,8 @@ from core.errors import ApiError
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from merchants.models import ApiKey
+from webhooks import events
+from webhooks.models import StaffEventType
 
 LOCK_LIMITS = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
@@ -106,6 +108,16 @@ def request_together(items: Sequence[OutgoingMoney], *, now: datetime) -> list[A
         outgoing += item.amount
         made.append(_new(item, _approval_reason(item, outgoing), now))
     rows.insert_many(made)
+    for each in made:
+        if each.is_waiting:
+            events.tell_staff(
+                StaffEventType.APPROVAL_REQUESTED,
+                each.id,
+                now,
+                merchant_id=merchant_id,
+                amount=each.amount,
+                detail=each.get_kind_display(),
+            )
     return made
 
 

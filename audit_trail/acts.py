@@ -36,6 +36,8 @@ class Act(models.TextChoices):
     ENDPOINT_ENABLED = "endpoint_enabled", _("Enabled the webhook")
     PAUSE_SKIPPED = "pause_skipped", _("Skipped the pause of the webhook")
     ENDPOINT_TESTED = "endpoint_tested", _("Sent a test event")
+    DESTINATION_ADDED = "destination_added", _("Added a destination for messages to staff")
+    DESTINATION_DELETED = "destination_deleted", _("Deleted a destination for messages to staff")
     DELIVERIES_REPLAYED = "deliveries_replayed", _("Replayed held deliveries")
     MERCHANT_CREATED = "merchant_created", _("Created the merchant")
     MERCHANT_RENAMED = "merchant_renamed", _("Renamed the merchant")

@@ -36,6 +36,8 @@ CONFIRMED_ACTS = frozenset(
         Act.KEY_ISSUED,
         Act.KEY_ROLLED,
         Act.KEY_REVOKED,
+        # Where messages to staff go.
+        Act.DESTINATION_ADDED,
         # Staff and roles: no other rows are changed by forms.
         Act.ADDED,
         Act.CHANGED,

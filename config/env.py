@@ -24,7 +24,7 @@ SECRETS = (
     "DATABASE_URL", "DATABASE_REPLICA_URL", "REDIS_URL", "SECRET_KEY", "SECRET_KEY_FALLBACKS",
     "IDEMPOTENCY_KEYS",
     "FIELD_ENCRYPTION_KEYS", "CLOSE_SIGNING_KEY", "MONITORING_TOKEN", "SANDBOX_BANK_SECRET",
-    "OMISE_SECRET_KEY", "MIGRATION_DATABASE_URL", "OIDC_CLIENT_SECRET",
+    "OMISE_SECRET_KEY", "MIGRATION_DATABASE_URL", "OIDC_CLIENT_SECRET", "EMAIL_URL",
 )  # fmt: skip
 FILE_SUFFIX = "_FILE"
 invalid_variables: dict[str, str] = {}
@@ -87,6 +87,17 @@ def replica_url(name: str, default: dict[str, Any]) -> dict[str, Any]:
     found = database_url(name, default)
     if found:
         found["OPTIONS"] = found.get("OPTIONS", {}) | {"target_session_attrs": "standby"}
+    return found
+
+
+def email_url(name: str, default: dict[str, Any]) -> dict[str, Any]:
+    """`smtp://user:password@host:port`; `smtp+tls` and `smtp+ssl` encrypt. Returns settings of Django."""
+    url = env.str(name, "")
+    if not url:
+        return default
+    if not re.fullmatch(r"smtp(\+tls|\+ssl)?://[^/?#]+/?", url):
+        raise ValueError(name)
+    found: dict[str, Any] = env.email_url(name)
     return found
 
 

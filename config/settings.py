@@ -12,6 +12,7 @@ from config.env import (
     NO_DATABASE,
     Network,
     database_url,
+    email_url,
     env,
     hours_of_jobs,
     number,
@@ -73,7 +74,18 @@ WEBHOOK_TIMEOUT_SECONDS = number("WEBHOOK_TIMEOUT_SECONDS", 15.0, 0.001)
 WEBHOOK_CONCURRENCY = number("WEBHOOK_CONCURRENCY", 96, 2)  # posts in flight, by worker
 # Divides the waiting times between inquiries and between delivery attempts; for tests.
 SPEEDUP = number("SPEEDUP", 1.0, 0.001)
-WEBHOOKS_PER_MERCHANT = number("WEBHOOKS_PER_MERCHANT", 20, 1)  # deleted ones do not count
+# Deleted ones do not count. As many destinations.
+WEBHOOKS_PER_MERCHANT = number("WEBHOOKS_PER_MERCHANT", 20, 1)
+LINE_API_URL = text(
+    "LINE_API_URL", "https://api.line.me", r"https://[^/\s?#@]+/*|http://127\.0\.0\.1:\d+/*", A_URL
+).rstrip("/")
+# The mail server that sends messages to email addresses; empty: none.
+_EMAIL: dict[str, Any] = read_variable("EMAIL_URL", email_url, {})
+EMAIL_HOST, EMAIL_PORT = _EMAIL.get("EMAIL_HOST", ""), _EMAIL.get("EMAIL_PORT") or 25
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _EMAIL.get("EMAIL_HOST_USER"), _EMAIL.get("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS, EMAIL_USE_SSL = _EMAIL.get("EMAIL_USE_TLS", False), _EMAIL.get("EMAIL_USE_SSL", False)
+EMAIL_FROM = text("EMAIL_FROM", "", r"[^@\s<>]+@[^@\s<>]+", "is no email address")
+EMAIL_TIMEOUT = 10  # seconds, of each step with the mail server
 # Outgoing money above these waits for a second person; satang, 0 is off.
 APPROVAL_ITEM_LIMIT = number("APPROVAL_ITEM_LIMIT", 5_000_000, high=money.MAX_AMOUNT - 1)
 # Per merchant in any 24 hours.

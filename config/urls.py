@@ -29,7 +29,7 @@ from settlements.views import SettlementViewSet
 from testclock.views import ClockViewSet
 from timeline.views import TimelineViewSet
 from transactions.views import BalanceTransactionViewSet, BalanceViewSet, TransactionViewSet
-from webhooks.views import DeliveryViewSet, EventViewSet, WebhookViewSet
+from webhooks.views import DeliveryViewSet, DestinationViewSet, EventViewSet, WebhookViewSet
 from withdrawals.views import BankViewSet, WithdrawalViewSet
 
 THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
@@ -37,6 +37,7 @@ THAI_PREFIX, PLAIN_PREFIX = "Thai/v1/", "v1/"
 EXCEPTION = "payments/<str:payment_id>/exceptions/<str:exception_id>"
 LINK = "payment-links/<str:payment_link_id>"
 REFUND, WEBHOOK = "refunds/<str:refund_id>", "webhooks/<str:webhook_id>"
+DESTINATION = "destinations/<str:destination_id>"
 NOTIFICATIONS = "banks/<str:bank>/notifications"
 CHANGE_WEBHOOK = {"get": "retrieve", "patch": "partial_update", "delete": "destroy"}
 # path, viewset, method to action
@@ -68,6 +69,10 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     (f"{WEBHOOK}/deliveries", DeliveryViewSet, {"get": "list"}),
     (f"{WEBHOOK}/deliveries/<str:delivery_id>/redeliver", DeliveryViewSet, {"post": "redeliver"}),
     (f"{WEBHOOK}/replay", DeliveryViewSet, {"post": "replay"}),
+    ("destinations", DestinationViewSet, {"get": "list", "post": "create"}),
+    (DESTINATION, DestinationViewSet, CHANGE_WEBHOOK),
+    (f"{DESTINATION}/test", DestinationViewSet, {"post": "test"}),
+    (f"{DESTINATION}/deliveries", DestinationViewSet, {"get": "deliveries"}),
     ("events", EventViewSet, {"get": "list"}),
     ("events/<str:event_id>", EventViewSet, {"get": "retrieve"}),
     ("transactions", TransactionViewSet, {"get": "list"}),

@@ -15,7 +15,10 @@ MESSAGES = {
     "clock_limit_reached": "A clock goes 90 days forward: {seconds_left} s are left. DELETE starts it anew.",
     "clock_not_advanceable": "More than {limit} codes, deliveries, transfers or reports of the bank wait. "
     "Expire codes first.",
+    "destination_not_found": "No destination {id}.",
+    "destination_not_testable": "This destination is disabled, so nothing is sent to it.",
     "delivery_not_redeliverable": "The webhook of this delivery is disabled, so nothing is sent to it.",
+    "email_not_configured": "This service cannot send emails. Its operator has set no mail server.",
     "exception_not_acceptable": "This exception cannot be accepted: {why}.",
     "exception_not_found": "No exception {id}.",
     "exception_not_returnable": "This exception cannot be returned: {why}.",
@@ -43,6 +46,8 @@ MESSAGES = {
     "token_already_used": "This token was already used. Create a new token for the card.",
     "too_many_card_payments": "Too many card payments are in progress. Nothing was stored; try again "
     "shortly.",
+    "too_many_destinations": "There can be {limit} destinations at most. Delete one before you create "
+    "another.",
     "too_many_exports": "A CSV file of this merchant is being written. Try again in a second.",
     "too_many_refused_keys": "Too many requests without a valid key from this address. Try again in "
     "{retry_after} s.",

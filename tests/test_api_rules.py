@@ -12,6 +12,7 @@ from core.http.openapi import operation_of
 from tests.conftest import SandboxBankClient, Shop
 from tests.factories import qr_request
 from tests.webhooks.builders import make_endpoint
+from tests.webhooks.messages.destinations import make as make_destination
 
 CODES = "/Thai/v1/qr-codes"
 LISTS = [
@@ -193,9 +194,11 @@ def test_payment_object_is_the_same_under_both_path_forms(shop: Shop) -> None:
 
 @pytest.mark.slow
 def test_all_lists_of_a_period_read_dates_in_the_same_way(shop: Shop) -> None:
-    webhook_id = make_endpoint(shop).id
+    webhook_id, destination_id = make_endpoint(shop).id, make_destination(shop).id
     paths = {
-        f"/{PLAIN_PREFIX}{route}".replace("<str:webhook_id>", webhook_id)
+        f"/{PLAIN_PREFIX}{route}".replace("<str:webhook_id>", webhook_id).replace(
+            "<str:destination_id>", destination_id
+        )
         for route, viewset, methods in API_ROUTES
         if "get" in methods
         and (operation := operation_of(getattr(viewset, methods["get"])))

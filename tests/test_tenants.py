@@ -23,6 +23,7 @@ from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop
 from tests.request_log.builders import make_records
 from tests.settlements.conftest import acquirer, item_of
+from tests.webhooks.messages.destinations import TO_LINE
 from tests.withdrawals.builders import fund, withdrawn
 
 __all__ = ["acquirer"]  # a fixture
@@ -74,6 +75,10 @@ BODIES: dict[str, dict[str, Any]] = {"/replay": {"since": "2026-11-21"}, "/desti
 def a_webhook(shop: Shop) -> str:
     request_body = {"url": "https://shop.example/hook", "events": ["payment.succeeded"]}
     return str(shop.post("/Thai/v1/webhooks", request_body).json()["webhook_id"])
+
+
+def a_destination(shop: Shop) -> str:
+    return str(shop.post("/v1/destinations", TO_LINE).json()["destination_id"])
 
 
 def a_delivery(shop: Shop) -> str:
@@ -138,6 +143,7 @@ OWNED: dict[str, Callable[[Shop], str]] = {
     "exception_id": an_exception,
     "refund_id": a_refund,
     "webhook_id": a_webhook,
+    "destination_id": a_destination,
     "delivery_id": a_delivery,
     "event_id": an_event,
     "withdrawal_id": a_withdrawal,
@@ -200,6 +206,7 @@ def test_lists_and_totals_exclude_other_merchants(
     bank.notify(shop.qr_code())
     a_refund(shop)
     a_webhook(shop)
+    a_destination(shop)
     withdrawn(shop)
     a_settlement(shop)
     a_link(shop)

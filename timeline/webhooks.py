@@ -127,9 +127,10 @@ def _dropped(delivery: Any) -> TimelineEntry:
 
 
 def _delivery_details(delivery: Delivery) -> dict[str, Any]:
+    endpoint = "webhook_id" if delivery.endpoint_id.startswith("wh_") else "destination_id"
     return {
         "event": delivery.event.type,
         "event_id": delivery.event_id,
-        "webhook_id": delivery.endpoint_id,
+        endpoint: delivery.endpoint_id,
         "delivery_id": delivery.id,
     }

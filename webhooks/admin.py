@@ -16,7 +16,7 @@ from core.console import admin_columns, personal_data
 from core.console.admin_filters import ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
-from webhooks.acts import DELIVERY_ACTS, ENDPOINT_ACTS
+from webhooks.acts import DELIVERY_ACTS, ENDPOINT_ACTS, NEW_DESTINATION_ACTS
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
@@ -79,9 +79,10 @@ def _html_list(lines: Iterable[str]) -> str:
 
 @admin.register(Endpoint)
 class EndpointAdmin(ActingAdmin):
-    object_acts = ENDPOINT_ACTS
-    list_display = ["id", "merchant", "url", "state", "current_health", "created_at"]
+    object_acts, list_acts = ENDPOINT_ACTS, NEW_DESTINATION_ACTS
+    list_display = ["id", "merchant", "type", "address", "state", "current_health", "created_at"]
     list_filter = [
+        "type",
         "status",
         "disabled_reason",
         ("health__verified_at", admin.EmptyFieldListFilter),
@@ -89,9 +90,13 @@ class EndpointAdmin(ActingAdmin):
         ModeFilter,
     ]
     list_select_related = ["merchant", "health"]
-    search_fields = ["=id", "=merchant__id", "url"]
+    search_fields = ["=id", "=merchant__id", "url", "=recipient"]
     readonly_fields = ["state", "current_health", "recent_actions", "latest_failures"]
     exclude = ["status", "disabled_reason"]  # `state` tells them
+
+    @admin.display(description=_("address"))
+    def address(self, endpoint: Endpoint) -> str:
+        return endpoint.url or endpoint.recipient
 
     @admin.display(description=_("status"))
     def state(self, endpoint: Endpoint) -> str:

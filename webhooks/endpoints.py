@@ -15,7 +15,7 @@ from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from merchants.models import Merchant
 from webhooks import probes, signing
-from webhooks.errors import InvalidSecret, TooManyWebhooks, WebhookNotFound
+from webhooks.errors import DestinationNotFound, InvalidSecret, TooManyWebhooks, WebhookNotFound
 from webhooks.models import (
     Delivery,
     DeliveryLease,
@@ -26,10 +26,12 @@ from webhooks.models import (
     EndpointActionType,
     EndpointHealth,
     EndpointStatus,
+    EndpointType,
 )
 
 # How long a secret also signs after a rotation, and how many do so at a time: each is a signature more.
 SECRET_OVERLAP, MAX_REPLACED_SECRETS = timedelta(hours=24), 5
+EndpointNotFound = type[WebhookNotFound] | type[DestinationNotFound]
 SWEEP_ENDPOINTS = 100
 SWEEP_DELIVERIES = 5000
 
@@ -70,23 +72,33 @@ def store(endpoint: Endpoint) -> None:
     rows.insert_together([endpoint, endpoint.health, created])
 
 
-def _check_webhook_limit(merchant: Merchant) -> None:
+def _check_webhook_limit(merchant: Merchant | None) -> None:
     limit = settings.WEBHOOKS_PER_MERCHANT
-    if Endpoint.objects.of(merchant).count() >= limit:
+    if Endpoint.objects.of(merchant).webhooks().count() >= limit:
         raise TooManyWebhooks(limit=limit)
 
 
-def find(*, merchant: Merchant, webhook_id: str) -> Endpoint:
-    """Find an endpoint of the merchant with its health. Raises WebhookNotFound."""
+def not_found(endpoint: Endpoint) -> EndpointNotFound:
+    """What the functions below raise for an endpoint of this kind. It also says with what its ids begin."""
+    return WebhookNotFound if endpoint.type == EndpointType.WEBHOOK else DestinationNotFound
+
+
+def find(
+    *, merchant: Merchant | None, webhook_id: str, not_found: EndpointNotFound = WebhookNotFound
+) -> Endpoint:
+    """Find a webhook of the merchant with its health, or a destination. Raises `not_found`."""
     found = Endpoint.objects.of(merchant).select_related("health").filter(pk=webhook_id)
-    return ids.find(webhook_id, "wh_", found.first, WebhookNotFound)
+    return ids.find(webhook_id, not_found.prefix, found.first, not_found)
 
 
-def find_for_update(*, merchant: Merchant, webhook_id: str) -> Endpoint:
-    """Find an endpoint and lock it until the transaction ends. Raises WebhookNotFound."""
-    endpoint = Endpoint.objects.locked(find(merchant=merchant, webhook_id=webhook_id).id)
+def find_for_update(
+    *, merchant: Merchant | None, webhook_id: str, not_found: EndpointNotFound = WebhookNotFound
+) -> Endpoint:
+    """Find it and lock it until the transaction ends. Raises `not_found`."""
+    found = find(merchant=merchant, webhook_id=webhook_id, not_found=not_found)
+    endpoint = Endpoint.objects.locked(found.id)
     if endpoint.deleted_at is not None:
-        raise WebhookNotFound(id=webhook_id)
+        raise not_found(id=webhook_id)
     return endpoint
 
 
@@ -116,20 +128,25 @@ def update(
             EndpointAction.record(endpoint.id, EndpointActionType.URL_CHANGED, now=now, detail=change)
             endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
             # Another party may own the new URL.
-            _reset_health(endpoint, now, verified_at=_verified_at(moved.last_ping_status, now))
+            reset_health(endpoint, now, verified_at=_verified_at(moved.last_ping_status, now))
         events = list(dict.fromkeys(events or endpoint.events))
         if events != endpoint.events:
             before = "before: " + ", ".join(endpoint.events)
             EndpointAction.record(endpoint.id, EndpointActionType.EVENTS_CHANGED, now=now, detail=before)
             endpoint.events = events
-        if status == EndpointStatus.DISABLED:
-            _disable(endpoint, DisabledReason.MERCHANT, now)
-        elif status == EndpointStatus.ACTIVE:
-            _enable(endpoint, now)
-        endpoint.updated_at = now
-        endpoint.save()
-        hold_or_fail_deliveries(endpoint, now)
+        change_status(endpoint, status, now)
     return endpoint
+
+
+def change_status(endpoint: Endpoint, status: str | None, now: datetime) -> None:
+    """Save an endpoint that its merchant changed, and disable or enable it. The caller has locked it."""
+    if status == EndpointStatus.DISABLED:
+        _disable(endpoint, DisabledReason.MERCHANT, now)
+    elif status == EndpointStatus.ACTIVE:
+        _enable(endpoint, now)
+    endpoint.updated_at = now
+    endpoint.save()
+    hold_or_fail_deliveries(endpoint, now)
 
 
 def reveal_secret(*, merchant: Merchant, webhook_id: str) -> str:
@@ -163,9 +180,15 @@ def rotate_secret(
 
 
 @transaction.atomic
-def delete(*, merchant: Merchant, webhook_id: str, now: datetime) -> None:
-    """Delete an endpoint. Staff can still read its deliveries. Raises WebhookNotFound."""
-    endpoint = find_for_update(merchant=merchant, webhook_id=webhook_id)
+def delete(
+    *,
+    merchant: Merchant | None,
+    webhook_id: str,
+    now: datetime,
+    not_found: EndpointNotFound = WebhookNotFound,
+) -> None:
+    """Delete an endpoint. Staff can still read its deliveries. Raises `not_found`."""
+    endpoint = find_for_update(merchant=merchant, webhook_id=webhook_id, not_found=not_found)
     endpoint.deleted_at = endpoint.updated_at = now
     endpoint.save(update_fields=["deleted_at", "updated_at"])
     EndpointAction.record(endpoint.id, EndpointActionType.DELETED, now=now)
@@ -221,7 +244,7 @@ def _disable(endpoint: Endpoint, reason: DisabledReason, now: datetime) -> None:
 
 def _enable(endpoint: Endpoint, now: datetime) -> None:
     """Reset the health and enable the endpoint."""
-    _reset_health(endpoint, now)
+    reset_health(endpoint, now)
     if endpoint.status == EndpointStatus.DISABLED:
         hold_or_fail_deliveries(endpoint, now)  # events that arrived while it was disabled
         _save_status(endpoint, EndpointStatus.ACTIVE, now)
@@ -234,7 +257,8 @@ def _save_status(endpoint: Endpoint, status: EndpointStatus, now: datetime, reas
     EndpointAction.record(endpoint.id, done, now=now, detail=reason)
 
 
-def _reset_health(endpoint: Endpoint, now: datetime, **fields: Any) -> None:
+def reset_health(endpoint: Endpoint, now: datetime, **fields: Any) -> None:
+    """Forget how it answered. The caller has locked it."""
     health = EndpointHealth.objects.select_for_update(no_key=True).get(endpoint=endpoint)
     # `attempted_at` is kept so that a change gives an unverified endpoint no early attempt.
     kept = {"verified_at": health.verified_at, "attempted_at": health.attempted_at}

@@ -6,6 +6,13 @@ from webhooks.models import EventType
 class WebhookNotFound(NotFound):
     code = "webhook_not_found"
     message = "No webhook {id}."
+    prefix = "wh_"
+
+
+class DestinationNotFound(NotFound):
+    code = "destination_not_found"
+    message = "No destination {id}."
+    prefix = "dst_"
 
 
 class EventNotFound(NotFound):
@@ -21,6 +28,22 @@ class DeliveryNotFound(NotFound):
 class WebhookNotTestable(StateError):
     code = "webhook_not_testable"
     message = "This webhook is disabled, so nothing is sent to it."
+
+
+class DestinationNotTestable(StateError):
+    code = "destination_not_testable"
+    message = "This destination is disabled, so nothing is sent to it."
+
+
+class EmailNotConfigured(StateError):
+    code = "email_not_configured"
+    message = "This service cannot send emails. Its operator has set no mail server."
+
+
+class TooManyDestinations(StateError):
+    status = 422
+    code = "too_many_destinations"
+    message = "There can be {limit} destinations at most. Delete one before you create another."
 
 
 class WebhookNotReplayable(StateError):
@@ -60,6 +83,11 @@ InvalidSince = invalid_field(
 )
 InvalidStatus = invalid_field("status", "active or disabled")
 InvalidEvents = invalid_field("events", f"a list of at least one of {', '.join(EventType)}")
+InvalidType = invalid_field("type", "line or email")
+InvalidTo = invalid_field("to", "an email address, or the id of a LINE user, group or room")
+InvalidToken = invalid_field("token", "the channel access token of a LINE channel; only for type line")
+InvalidLanguage = invalid_field("language", "th or en")
+InvalidQuietHours = invalid_field("quiet_hours", "empty, or two times such as 22:00-07:00, in Bangkok")
 InvalidSecret = invalid_field(
     "secret", "a string of 16 to 255 characters; after whsec_ it is base64 of 24 to 64 bytes"
 )

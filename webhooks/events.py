@@ -15,14 +15,23 @@ from core.observing import telemetry
 from merchants.models import Merchant
 from webhooks import bodies, wakeup
 from webhooks.errors import EventNotFound
-from webhooks.models import PING, Delivery, Endpoint, Event, EventType
+from webhooks.models import (
+    DESTINATION_PING,
+    PING,
+    Delivery,
+    Endpoint,
+    EndpointType,
+    Event,
+    EventType,
+    StaffEventType,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event to publish. `data` is the `data` of its message."""
+    """An event to publish. `data` is the `data` of its message. Without a merchant it is the operator's."""
 
-    merchant_id: str
+    merchant_id: str | None
     type: str
     subject_id: str
     data: Mapping[str, Any]
@@ -50,7 +59,7 @@ def prepare(new_event: NewEvent, subscriptions: Iterable[Subscription], parent: 
     The caller inserts the rows in this order and wakes the workers after the commit. Raises ValueError for an
     unknown event type.
     """
-    EventType(new_event.type)  # raises ValueError for an unknown type
+    (StaffEventType if new_event.merchant_id is None else EventType)(new_event.type)
     event = build(new_event, parent)
     deliveries = [
         new_delivery(event.id, event.type, endpoint_id, event.created_at)
@@ -67,12 +76,14 @@ def publish(new_event: NewEvent) -> None:
 
 def publish_many(new_events: Sequence[NewEvent]) -> None:
     """Publish events in the caller's transaction: one with two statements, many with three."""
-    subscriptions = subscriptions_of({new_event.merchant_id for new_event in new_events})
+    subscriptions = subscriptions_of({each.merchant_id for each in new_events if each.merchant_id})
     parents = _parents(new_events) if telemetry.is_on() else {}
     prepared = [
         row
         for each in new_events
-        for row in prepare(each, subscriptions.get(each.merchant_id, []), parents.get(each.subject_id, ""))
+        for row in prepare(
+            each, subscriptions.get(each.merchant_id or "", []), parents.get(each.subject_id, "")
+        )
     ]
     if len(new_events) == 1:
         rows.insert_together(prepared)
@@ -80,6 +91,31 @@ def publish_many(new_events: Sequence[NewEvent]) -> None:
         rows.copy_in([row for row in prepared if isinstance(row, Event)])
         rows.copy_in([row for row in prepared if isinstance(row, Delivery)])
     if has_deliveries(prepared):
+        wakeup.wake_on_commit()
+
+
+def tell_staff(
+    event_type: StaffEventType,
+    subject_id: str,
+    now: datetime,
+    *,
+    merchant_id: str | None = None,
+    amount: int | None = None,
+    detail: str = "",
+) -> None:
+    """Tell the operator's destinations, in the transaction of what they hear of. Without one, store nothing.
+
+    They hear of no test merchant. amount: satang. detail: words for staff, without personal data.
+    """
+    subscribed = rows.run(
+        "SELECT id, events FROM webhooks_endpoint"
+        " WHERE merchant_id IS NULL AND deleted_at IS NULL AND %s = ANY(events)"
+        " AND NOT EXISTS (SELECT FROM merchants_merchant WHERE id = %s AND mode = 'test')",
+        [event_type.value, merchant_id],
+    ).fetchall()
+    if subscribed:
+        data = {"subject_id": subject_id, "amount": amount, "detail": detail}
+        rows.insert_together(prepare(NewEvent(None, event_type, subject_id, data, now), subscribed))
         wakeup.wake_on_commit()
 
 
@@ -111,8 +147,10 @@ def build(new_event: NewEvent, parent: str = "") -> Event:
 
 
 def build_ping(endpoint: Endpoint, now: datetime) -> Event:
-    """Build the event that probes and tests an endpoint."""
-    return build(NewEvent(endpoint.merchant_id, PING, endpoint.id, {"webhook_id": endpoint.id}, now))
+    """Build the event that probes and tests an endpoint or a destination."""
+    is_webhook = endpoint.type == EndpointType.WEBHOOK
+    event_type, key = (PING, "webhook_id") if is_webhook else (DESTINATION_PING, "destination_id")
+    return build(NewEvent(endpoint.merchant_id, event_type, endpoint.id, {key: endpoint.id}, now))
 
 
 def subscriptions_of(merchant_ids: Iterable[str]) -> dict[str, list[Subscription]]:

@@ -4,9 +4,9 @@ from itertools import product
 from typing import Any
 
 from counts.lists import CountedList, ListFilter
-from webhooks.models import PING, Delivery, DeliveryState, Event, EventType
+from webhooks.models import DESTINATION_PING, PING, Delivery, DeliveryState, Event, EventType
 
-EVENT_TYPES = (*EventType, PING)
+EVENT_TYPES = (*EventType, PING, DESTINATION_PING)
 EVENTS = CountedList("events", Event, kind_columns=("type",), kinds=EVENT_TYPES, is_merged=True)
 DELIVERIES = CountedList(
     "deliveries",

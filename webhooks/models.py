@@ -21,6 +21,21 @@ class EndpointStatus(models.TextChoices):
     DISABLED = "disabled"
 
 
+class EndpointType(models.TextChoices):
+    """How an endpoint gets messages: by https, or as a text for people."""
+
+    WEBHOOK = "webhook", "Webhook"
+    LINE = "line", "LINE"
+    EMAIL = "email", "Email"
+
+
+class Language(models.TextChoices):
+    """Of texts for people."""
+
+    TH = "th", "ไทย"
+    EN = "en", "English"
+
+
 class DisabledReason(models.TextChoices):
     MERCHANT = "merchant", "Its merchant disabled the webhook"
     GONE = "gone", "The webhook answered 410 Gone"
@@ -28,13 +43,24 @@ class DisabledReason(models.TextChoices):
     STAFF = "staff", "Staff disabled the webhook"
 
 
+_TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"
+QUIET_HOURS = f"^{_TIME}-{_TIME}$"
+# They begin when they end.
+NO_HOURS = "^(.{5})-\\1$"
 ReplacedSecret = tuple[str, datetime]
 """A secret, and when its signatures end."""
 
 
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
-    def of(self, merchant: Merchant) -> "EndpointQuerySet":
+    def of(self, merchant: Merchant | None) -> "EndpointQuerySet":
+        """Webhooks and destinations. None: those of the operator."""
         return self.filter(merchant=merchant, deleted_at=None)
+
+    def webhooks(self) -> "EndpointQuerySet":
+        return self.filter(type=EndpointType.WEBHOOK)
+
+    def destinations(self) -> "EndpointQuerySet":
+        return self.exclude(type=EndpointType.WEBHOOK)
 
     def locked(self, endpoint_id: str) -> "Endpoint":
         """Return the locked row. It is locked before the health and the deliveries of the endpoint."""
@@ -42,13 +68,32 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
 
 
 class Endpoint(models.Model):
-    """A URL that a merchant registered. Secrets are encrypted. Each replaced one also signs for 24 hours."""
+    """A URL that a merchant registered, or a destination: a LINE chat or an email address.
+
+    Secrets are encrypted. Each replaced one also signs for 24 hours. The secret of a LINE chat is the token
+    of the channel that writes to it; an email address has none. Without a merchant it is the operator's.
+    """
 
     id = PublicIdKey()
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    url = models.CharField(max_length=2048)
+    merchant = models.ForeignKey(
+        Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    type = models.CharField(
+        max_length=7,
+        choices=EndpointType.choices,
+        default=EndpointType.WEBHOOK,
+        db_default=EndpointType.WEBHOOK,
+    )
+    url = models.CharField(max_length=2048, blank=True, default="")
+    recipient = models.CharField(
+        max_length=254, blank=True, default="", db_default="", help_text="A LINE chat, or an email address."
+    )
+    language = models.CharField(max_length=2, choices=Language.choices, blank=True, default="", db_default="")
+    quiet_hours = models.CharField(
+        max_length=11, blank=True, default="", db_default="", help_text="In Bangkok, such as 22:00-07:00."
+    )
     events = ArrayField(models.CharField(max_length=40))
-    secret_sealed = models.TextField(editable=False)
+    secret_sealed = models.TextField(blank=True, default="", editable=False)
     replaced_secrets_sealed = models.TextField(
         blank=True, default="", editable=False, help_text="With their ends, as JSON; the newest first."
     )
@@ -67,17 +112,34 @@ class Endpoint(models.Model):
             ("enable_endpoint", "Can enable endpoints"),
             ("skip_pause", "Can skip the pause of endpoints"),
             ("replay_deliveries", "Can replay held deliveries"),
+            ("manage_destinations", "Can add and delete destinations for staff"),
         ]
         indexes = [models.Index(fields=["merchant", "created_at", "id"], name="endpoint_newest_first")]
         constraints = [
             models.CheckConstraint(
                 condition=Q(status__in=EndpointStatus.values), name="endpoint_status_known"
-            )
+            ),
+            models.CheckConstraint(
+                condition=Q(type="webhook", recipient="", language="", quiet_hours="", merchant__isnull=False)
+                & Q(id__startswith="wh_")
+                & ~Q(url="")
+                & ~Q(secret_sealed="")
+                | Q(type__in=["line", "email"], url="", language__in=Language.values)
+                & Q(id__startswith="dst_")
+                & ~Q(recipient="")
+                & (Q(type="email", secret_sealed="") | Q(type="line") & ~Q(secret_sealed="")),
+                name="endpoint_is_webhook_or_destination",
+            ),
+            models.CheckConstraint(
+                condition=Q(quiet_hours="")
+                | Q(quiet_hours__regex=QUIET_HOURS) & ~Q(quiet_hours__regex=NO_HOURS),
+                name="endpoint_quiet_hours",
+            ),
         ]
         triggers = [triggers.keep_rows("an endpoint is marked as deleted, and its row stays")]
 
     def __str__(self) -> str:
-        return f"{self.id} {self.url}"
+        return f"{self.id} {self.url or self.recipient}"
 
     @property
     def secret(self) -> str:
@@ -175,6 +237,7 @@ class EndpointActionType(models.TextChoices):
     PAUSE_SKIPPED = "pause_skipped"  # by staff
     RESUMED = "resumed"
     REPLAYED = "replayed"
+    CHANGED = "changed"  # the language, quiet hours, chat or address of a destination
     VERIFIED = "verified"  # its URL answered a delivery with 2xx for the first time
     DELETED = "deleted"
 
@@ -236,17 +299,32 @@ class EventType(StrEnum):
     SETTLEMENT_ARRIVED = "settlement.arrived"
 
 
+class StaffEventType(StrEnum):
+    """What a destination of the operator can subscribe to. Merchants never see these."""
+
+    APPROVAL_REQUESTED = "approval.requested"
+    EXCEPTION_OPENED = "exception.opened"
+    ENDPOINT_PAUSED = "endpoint.paused"
+    BACKUP_LATE = "backup.late"
+    JOB_FAILED = "job.failed"
+
+
 # The event type of probes and tests. No endpoint can subscribe to it.
 PING = "webhook.ping"
+# The same of messages that test a destination.
+DESTINATION_PING = "destination.ping"
 
 
 class Event(CausedRow):
-    """An event as merchants receive it. Every attempt sends the bytes of `body`, stored compressed."""
+    """An event as merchants receive it. Every attempt sends the bytes of `body`, stored compressed.
+
+    Without a merchant it is for the operator's destinations only.
+    """
 
     id = PublicIdKey()
     # Without a constraint, whose check writes a lock: the payment or the endpoint that it is about has one.
     merchant = models.ForeignKey(
-        Merchant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+        Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
     )
     type = models.CharField(max_length=40)
     subject_id = PublicId(help_text="The payment, refund, withdrawal or exception.")
@@ -264,6 +342,12 @@ class Event(CausedRow):
             # The list, of all types or of one (`is_merged`), and what a replay looks at.
             models.Index(fields=["merchant", "type", "created_at", "id"], name="event_filtered"),
             models.Index(fields=["subject_id"], name="event_of_subject"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(merchant__isnull=False) | Q(type__in=[*StaffEventType, DESTINATION_PING]),
+                name="event_of_merchant_or_for_staff",
+            )
         ]
         triggers = [triggers.append_only("an event is never changed")]
 

@@ -8,7 +8,9 @@ from core.http.paging import Limit, Offset, Page, PageQuery, Total
 from core.http.scopes import Scope
 from webhooks.serializers import (
     DeliveryQuery,
+    DestinationChangeRequest,
     EventQuery,
+    NewDestinationRequest,
     ReplayRequest,
     SecretRequest,
     WebhookChangeRequest,
@@ -16,6 +18,8 @@ from webhooks.serializers import (
 )
 from webhooks.shapes import (
     DeliveryObject,
+    DestinationDeliveryObject,
+    DestinationObject,
     EventObject,
     ReplayResultObject,
     WebhookObject,
@@ -49,3 +53,16 @@ list_deliveries = _read(
 test = _write("test_webhook", response=DeliveryObject)
 redeliver = _write("redeliver_webhook_delivery", response=DeliveryObject)
 replay = _write("replay_webhook", body=ReplayRequest, response=ReplayResultObject)
+
+_manage = partial(described, __file__, tag=Tag.WEBHOOKS, scope=Scope.DESTINATIONS_WRITE)
+create_destination = _manage("create_destination", body=NewDestinationRequest, response=DestinationObject)
+list_destinations = _read(
+    "list_destinations", query=PageQuery, response=DestinationObject, rows="destinations", page={"base": Page}
+)
+get_destination = _read("get_destination", response=DestinationObject)
+change_destination = _manage("change_destination", body=DestinationChangeRequest, response=DestinationObject)
+delete_destination = _manage("delete_destination")
+test_destination = _manage("test_destination", response=DestinationDeliveryObject)
+list_destination_deliveries = _read(
+    "list_destination_deliveries", query=DeliveryQuery, response=DestinationDeliveryObject, rows="deliveries"
+)

@@ -10,7 +10,7 @@ from core.errors import ServiceUnavailable
 from core.http import rate_limits
 from core.http.rate_limits import RateLimit
 from core.work.bulkhead import Bulkhead, BulkheadFull
-from merchants.models import Mode
+from merchants.models import Merchant, Mode
 from webhooks import events, sending
 from webhooks.errors import InvalidUrl, TooManyProbes
 from webhooks.http import client, event_loop, url_check
@@ -45,16 +45,17 @@ def probe(endpoint: Endpoint, *, now: datetime) -> int | None:
     merchant and ServiceUnavailable for too many probes of all merchants. A URL that is refused by itself
     asks the network nothing, and counts towards no limit.
     """
-    policy, limit = url_policy(endpoint.merchant.mode), MAX_CONCURRENT_PROBES
+    merchant = _merchant(endpoint)
+    policy, limit = url_policy(merchant.mode), MAX_CONCURRENT_PROBES
     try:
         target = url_check.parse_target(endpoint.url, policy)
         with ExitStack() as held:
             try:
-                held.enter_context(_merchants.hold(endpoint.merchant_id, total=sys.maxsize, share=1))
+                held.enter_context(_merchants.hold(merchant.id, total=sys.maxsize, share=1))
             except BulkheadFull:
                 raise TooManyProbes(retry_after=1) from None
             if settings.RATE_LIMIT:
-                decision = rate_limits.consume(f"probes:{endpoint.merchant_id}", RATE_PER_MERCHANT)
+                decision = rate_limits.consume(f"probes:{merchant.id}", RATE_PER_MERCHANT)
                 if decision is not None and not decision.allowed:
                     raise TooManyProbes(retry_after=decision.retry_after)
             try:
@@ -73,7 +74,7 @@ def _probe(
     """Raises UrlRejected and InvalidUrl."""
     if settings.WEBHOOK_PROBE == "off":
         try:
-            event_loop.run(url_check.resolve(target, policy, merchant_id=endpoint.merchant_id))
+            event_loop.run(url_check.resolve(target, policy, merchant_id=_merchant(endpoint).id))
         except UrlRejected as rejection:
             # A name without an address passes, because each delivery checks again.
             if rejection.reason is not RejectionReason.DNS:
@@ -84,7 +85,7 @@ def _probe(
         endpoint,
         message_id=ping.id,
         body=ping.body,
-        merchant_mode=endpoint.merchant.mode,
+        merchant_mode=_merchant(endpoint).mode,
         now=now,
         timeouts=TIMEOUTS,
     )
@@ -100,5 +101,11 @@ def _probe(
 
 def _refused(endpoint: Endpoint, detail: str, *, by_network: bool) -> InvalidUrl:
     """by_network: a look-up or a connection tells it. Then only a test merchant reads it."""
-    is_told = not by_network or endpoint.merchant.mode == Mode.TEST
+    is_told = not by_network or _merchant(endpoint).mode == Mode.TEST
     return InvalidUrl(param="url", detail=detail if is_told else None)
+
+
+def _merchant(endpoint: Endpoint) -> Merchant:
+    """Each webhook has one."""
+    assert endpoint.merchant is not None
+    return endpoint.merchant

@@ -12,9 +12,12 @@ from core import ids, request_context
 from core.errors import ApiError
 from merchants.models import Merchant
 from webhooks import endpoints, events, wakeup
+from webhooks.endpoints import EndpointNotFound
 from webhooks.errors import (
     DeliveryNotFound,
     DeliveryNotRedeliverable,
+    DestinationNotTestable,
+    WebhookNotFound,
     WebhookNotReplayable,
     WebhookNotTestable,
 )
@@ -41,21 +44,35 @@ class ReplayResult:
 
 
 @transaction.atomic
-def test(*, merchant: Merchant, webhook_id: str, now: datetime) -> Delivery:
-    """Send a `webhook.ping` as a manual delivery. Raises WebhookNotFound, WebhookNotTestable."""
-    endpoint = _active(merchant, webhook_id, WebhookNotTestable)
+def test(
+    *,
+    merchant: Merchant | None,
+    webhook_id: str,
+    now: datetime,
+    not_found: EndpointNotFound = WebhookNotFound,
+) -> Delivery:
+    """Send a ping as a manual delivery. Raises `not_found`, and an error for a disabled one."""
+    refusal = WebhookNotTestable if not_found is WebhookNotFound else DestinationNotTestable
+    endpoint = _active(merchant, webhook_id, refusal, not_found)
     event = events.build_ping(endpoint, now)
     event.save(force_insert=True)
     return _create_manual_delivery(event, endpoint, now)
 
 
 @transaction.atomic
-def redeliver(*, merchant: Merchant, webhook_id: str, delivery_id: str, now: datetime) -> Delivery:
+def redeliver(
+    *,
+    merchant: Merchant | None,
+    webhook_id: str,
+    delivery_id: str,
+    now: datetime,
+    not_found: EndpointNotFound = WebhookNotFound,
+) -> Delivery:
     """Send an event again with the same event id. The scheduled delivery does not change.
 
-    Raises WebhookNotFound, DeliveryNotFound, DeliveryNotRedeliverable.
+    Raises `not_found`, DeliveryNotFound, DeliveryNotRedeliverable.
     """
-    endpoint = endpoints.find_for_update(merchant=merchant, webhook_id=webhook_id)
+    endpoint = endpoints.find_for_update(merchant=merchant, webhook_id=webhook_id, not_found=not_found)
     found = Delivery.objects.filter(endpoint=endpoint, pk=delivery_id).select_related("event")
     delivery = ids.find(delivery_id, "dlv_", found.first, DeliveryNotFound)
     if endpoint.status != EndpointStatus.ACTIVE:
@@ -96,7 +113,8 @@ def replay_held(*, endpoint_id: str, now: datetime) -> ReplayResult:
 
     One call sends the oldest 10,000. Raises WebhookNotFound, WebhookNotReplayable.
     """
-    endpoint = _active(Endpoint.objects.get(pk=endpoint_id).merchant, endpoint_id, WebhookNotReplayable)
+    found = Endpoint.objects.get(pk=endpoint_id)
+    endpoint = _active(found.merchant, endpoint_id, WebhookNotReplayable, endpoints.not_found(found))
     held = Delivery.objects.filter(endpoint=endpoint, state=DeliveryState.HELD).order_by("created_at", "id")
     chosen = list(held.values_list("pk", flat=True)[: MAX_REPLAYED + 1])
     replayed = _restart(Delivery.objects.filter(pk__in=chosen[:MAX_REPLAYED]), now)
@@ -123,8 +141,13 @@ def _record_replay(endpoint: Endpoint, replay: ReplayResult, now: datetime) -> R
     return replay
 
 
-def _active(merchant: Merchant, webhook_id: str, refusal: type[ApiError]) -> Endpoint:
-    endpoint = endpoints.find_for_update(merchant=merchant, webhook_id=webhook_id)
+def _active(
+    merchant: Merchant | None,
+    webhook_id: str,
+    refusal: type[ApiError],
+    not_found: EndpointNotFound = WebhookNotFound,
+) -> Endpoint:
+    endpoint = endpoints.find_for_update(merchant=merchant, webhook_id=webhook_id, not_found=not_found)
     if endpoint.status != EndpointStatus.ACTIVE:
         raise refusal()
     return endpoint

@@ -41,7 +41,7 @@ async def send(
         body=body,
         headers={"content-type": "application/json", "user-agent": USER_AGENT, **trace, **signed},
         policy=url_policy(merchant_mode),
-        merchant_id=endpoint.merchant_id,
+        merchant_id=endpoint.merchant_id or "",
         timeouts=timeouts,
     )
 

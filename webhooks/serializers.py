@@ -8,11 +8,13 @@ from rest_framework.fields import empty
 
 from core.errors import FieldNotChangeable
 from core.http import fields
+from core.http.objects import ObjectType
 from core.http.paging import PeriodPageQuery
+from webhooks.destinations import TYPES
 from webhooks.filters import EVENT_TYPES
 from webhooks.http.url_check import MAX_URL_LENGTH
-from webhooks.models import DeliveryState, EndpointStatus, EventType
-from webhooks.shapes import MAX_SECRET_LENGTH, MAX_SEQUENCE, WebhookObject
+from webhooks.models import DeliveryState, EndpointStatus, EventType, Language
+from webhooks.shapes import MAX_SECRET_LENGTH, MAX_SEQUENCE, DestinationObject, WebhookObject
 
 MIN_SECRET_LENGTH = 16
 MAX_EVENTS = 100
@@ -63,9 +65,75 @@ class WebhookChangeRequest(serializers.Serializer[Any]):
     )
 
     def run_validation(self, data: Any = empty) -> Any:
-        for name in data:
-            if name in UNCHANGEABLE:
-                raise FieldNotChangeable(param=name, fields=", ".join(self.fields))
+        _refuse_other_fields(self, data, WebhookObject, "secret")
+        return super().run_validation(data)
+
+
+def _refuse_other_fields(
+    form: serializers.Serializer[Any], data: Any, shape: ObjectType, *others: str
+) -> None:
+    """Raises FieldNotChangeable for fields of the object that a change cannot have."""
+    for name in data:
+        if name in {*shape.__annotations__, *others} - {*form.fields}:
+            raise FieldNotChangeable(param=name, fields=", ".join(form.fields))
+
+
+def _to(**options: Any) -> fields.Text:
+    return fields.Text(
+        max_length=254,
+        help_text="An email address, or the id of the LINE user, group or room: U, C or R and 32 characters.",
+        **options,
+    )
+
+
+def _token() -> fields.Text:
+    return fields.Text(
+        max_length=500,
+        required=False,
+        help_text="The channel access token of your LINE channel. Only `line` has one, and needs it.",
+    )
+
+
+def _language() -> fields.Choice:
+    return fields.Choice(Language.values, required=False, help_text="Of the messages; Thai if omitted.")
+
+
+def _quiet_hours() -> fields.Text:
+    return fields.Text(
+        max_length=11,
+        allow_blank=True,
+        required=False,
+        help_text="Two times in Bangkok, such as 22:00-07:00. Messages wait for their end. Empty: none.",
+    )
+
+
+class NewDestinationRequest(serializers.Serializer[Any]):
+    """A LINE chat or an email address that is to get messages."""
+
+    type = fields.Choice(TYPES, help_text="line or email. It cannot be changed.")
+    to = _to()
+    token = _token()
+    events = _events()
+    language = _language()
+    quiet_hours = _quiet_hours()
+
+
+class DestinationChangeRequest(serializers.Serializer[Any]):
+    """Fields to change. Omitted fields do not change; the other fields of the object are refused."""
+
+    to = _to(required=False)
+    token = _token()
+    events = _events(required=False)
+    language = _language()
+    quiet_hours = _quiet_hours()
+    status = fields.Choice(
+        EndpointStatus.values,
+        required=False,
+        help_text="A disabled destination gets nothing; its events are held.",
+    )
+
+    def run_validation(self, data: Any = empty) -> Any:
+        _refuse_other_fields(self, data, DestinationObject)
         return super().run_validation(data)
 
 
@@ -73,9 +141,6 @@ class SecretRequest(serializers.Serializer[Any]):
     """The new secret."""
 
     secret = _secret()
-
-
-UNCHANGEABLE = {*WebhookObject.__annotations__, "secret"} - {*WebhookChangeRequest().fields}
 
 
 class EventQuery(PeriodPageQuery):

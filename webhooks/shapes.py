@@ -5,18 +5,32 @@ from typing import Annotated, Any, TypedDict
 import orjson
 
 from core.clock import iso, iso_or_none
-from core.http.objects import DeliveryId, EventId, Instant, WebhookId, between, one_of, up_to
+from core.http.objects import (
+    DeliveryId,
+    DestinationId,
+    EventId,
+    Instant,
+    Schema,
+    WebhookId,
+    between,
+    one_of,
+    up_to,
+)
+from webhooks.destinations import TYPES
 from webhooks.filters import EVENT_TYPES
 from webhooks.http.url_check import MAX_URL_LENGTH
 from webhooks.models import (
+    QUIET_HOURS,
     Delivery,
     DeliveryState,
     DeliveryTrigger,
     DisabledReason,
     Endpoint,
+    EndpointHealth,
     EndpointStatus,
     EventType,
     HealthState,
+    Language,
     VerificationStatus,
 )
 from webhooks.redelivery import MAX_REPLAYED
@@ -24,6 +38,7 @@ from webhooks.redelivery import MAX_REPLAYED
 MAX_RESPONSE_LENGTH = 500
 MAX_SECRET_LENGTH = 255
 MAX_SEQUENCE = 10**15
+QUIET_HOURS_SCHEMA = Schema(pattern=QUIET_HOURS)
 
 
 class HealthObject(TypedDict):
@@ -71,6 +86,21 @@ class WebhookSecret(TypedDict):
     secret: Annotated[str, up_to(MAX_SECRET_LENGTH), "Signs every message."]
 
 
+class DestinationObject(TypedDict):
+    """A LINE chat or an email address that gets messages about events."""
+
+    destination_id: DestinationId
+    type: Annotated[str, one_of(TYPES)]
+    to: Annotated[str, up_to(254), "The LINE user, group or room, or the email address."]
+    events: Annotated[list[Annotated[str, one_of(EventType)]], {"maxItems": len(EventType), "minItems": 1}]
+    language: Annotated[str, one_of(Language), "Of the messages."]
+    quiet_hours: Annotated[str | None, QUIET_HOURS_SCHEMA, "In Bangkok. Messages wait for their end."]
+    status: Annotated[str, one_of(EndpointStatus)]
+    disabled_reason: Annotated[str | None, one_of(DisabledReason), "As in a webhook."]
+    health: HealthObject
+    created_at: Instant
+
+
 class PingData(TypedDict):
     """The data of a `webhook.ping`."""
 
@@ -93,19 +123,20 @@ class EventObject(TypedDict):
 
 
 class DeliveryAttemptObject(TypedDict):
-    """One HTTP request and its result."""
+    """One HTTP request or email and its result."""
 
     number: Annotated[int, between(1), "A replay counts from 1 again."]
     started_at: Instant
     duration_ms: Annotated[int | None, between(0)]
-    http_status: Annotated[int | None, between(100, 999), "Null without a response."]
+    http_status: Annotated[
+        int | None, between(100, 999), "Null without a response; of a mail server the code of its reply."
+    ]
     error: Annotated[str | None, up_to(20), "Such as timeout, dns, tls_cert or http_5xx; null for a 2xx."]
     response: Annotated[str, up_to(MAX_RESPONSE_LENGTH), "The beginning of the response."]
 
 
-class DeliveryObject(TypedDict):
+class _Delivery(TypedDict):
     delivery_id: DeliveryId
-    webhook_id: WebhookId
     event_id: EventId
     event: Annotated[str, one_of(EVENT_TYPES)]
     state: Annotated[
@@ -118,6 +149,16 @@ class DeliveryObject(TypedDict):
     attempts: list[DeliveryAttemptObject]
 
 
+class DeliveryObject(_Delivery):
+    webhook_id: WebhookId
+
+
+class DestinationDeliveryObject(_Delivery):
+    """An event that a destination is told of. A message that tells of several is an attempt of each."""
+
+    destination_id: DestinationId
+
+
 class ReplayResultObject(TypedDict):
     """The result of a replay."""
 
@@ -127,32 +168,59 @@ class ReplayResultObject(TypedDict):
 
 def webhook_object(endpoint: Endpoint) -> WebhookObject:
     """The webhook object. It never contains the secret."""
-    health = endpoint.health
     return {
         "webhook_id": endpoint.id,
         "url": endpoint.url,
         "events": endpoint.events,
         "status": endpoint.status,
         "disabled_reason": endpoint.disabled_reason or None,
-        "verification": health.verification.value,
+        "verification": endpoint.health.verification.value,
         "last_ping_status": endpoint.last_ping_status,
-        "health": {
-            "state": health.state.value,
-            "consecutive_failures": health.consecutive_failures,
-            "failing_since": iso_or_none(health.failing_since),
-            "paused_until": iso_or_none(health.paused_until),
-            "last_error": health.last_error or None,
-        },
+        "health": _health_object(endpoint.health),
         "created_at": iso(endpoint.created_at),
+    }
+
+
+def destination_object(endpoint: Endpoint) -> DestinationObject:
+    """The destination object. It never contains the token."""
+    return {
+        "destination_id": endpoint.id,
+        "type": endpoint.type,
+        "to": endpoint.recipient,
+        "events": endpoint.events,
+        "language": endpoint.language,
+        "quiet_hours": endpoint.quiet_hours or None,
+        "status": endpoint.status,
+        "disabled_reason": endpoint.disabled_reason or None,
+        "health": _health_object(endpoint.health),
+        "created_at": iso(endpoint.created_at),
+    }
+
+
+def _health_object(health: EndpointHealth) -> HealthObject:
+    return {
+        "state": health.state.value,
+        "consecutive_failures": health.consecutive_failures,
+        "failing_since": iso_or_none(health.failing_since),
+        "paused_until": iso_or_none(health.paused_until),
+        "last_error": health.last_error or None,
     }
 
 
 def delivery_object(delivery: Delivery) -> DeliveryObject:
     """A delivery with its attempts, the oldest first."""
+    return {"webhook_id": delivery.endpoint_id, **_delivery(delivery)}
+
+
+def destination_delivery_object(delivery: Delivery) -> DestinationDeliveryObject:
+    """The same of a destination."""
+    return {"destination_id": delivery.endpoint_id, **_delivery(delivery)}
+
+
+def _delivery(delivery: Delivery) -> _Delivery:
     is_waiting = delivery.state == DeliveryState.PENDING
     return {
         "delivery_id": delivery.id,
-        "webhook_id": delivery.endpoint_id,
         "event_id": delivery.event_id,
         "event": delivery.event_type,
         "state": str(delivery.state),

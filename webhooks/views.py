@@ -11,16 +11,21 @@ from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from webhooks import endpoints, events, feed, redelivery
+from webhooks import destinations, endpoints, events, feed, redelivery
 from webhooks import openapi as docs
+from webhooks.errors import DestinationNotFound
 from webhooks.filters import EVENTS, matching_deliveries
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 from webhooks.shapes import (
+    DestinationDeliveryObject,
+    DestinationObject,
     EventObject,
     ReplayResultObject,
     WebhookObject,
     WebhookSecret,
     delivery_object,
+    destination_delivery_object,
+    destination_object,
     event_object,
     webhook_object,
 )
@@ -42,7 +47,7 @@ class WebhookViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
         query = api.read_query(docs.list_, request)
-        rows = Endpoint.objects.of(merchant_of(request)).select_related("health")
+        rows = Endpoint.objects.of(merchant_of(request)).webhooks().select_related("health")
         return paging.page(rows, query, "webhooks", webhook_object)
 
     @docs.retrieve
@@ -142,3 +147,71 @@ class DeliveryViewSet(MerchantViewSet):
             return {"replayed": done.replayed, "has_more": done.has_more}
 
         return work
+
+
+class DestinationViewSet(MerchantViewSet):
+    @docs.create_destination
+    @idempotent
+    def create(self, request: Request) -> Job:
+        values, merchant, now = (
+            api.read_body(docs.create_destination, request),
+            merchant_of(request),
+            clock.now(),
+        )
+        return lambda: destination_object(destinations.create(merchant=merchant, now=now, **values))
+
+    @docs.list_destinations
+    def list(self, request: Request) -> ApiResponse:
+        query = api.read_query(docs.list_destinations, request)
+        rows = Endpoint.objects.of(merchant_of(request)).destinations().select_related("health")
+        return paging.page(rows, query, "destinations", destination_object)
+
+    @docs.get_destination
+    def retrieve(self, request: Request, destination_id: str) -> DestinationObject:
+        return destination_object(self._find(request, destination_id))
+
+    @docs.change_destination
+    def partial_update(self, request: Request, destination_id: str) -> DestinationObject:
+        values, merchant = api.read_body(docs.change_destination, request), merchant_of(request)
+        return destination_object(
+            destinations.change(merchant=merchant, destination_id=destination_id, now=clock.now(), **values)
+        )
+
+    @docs.delete_destination
+    def destroy(self, request: Request, destination_id: str) -> ApiResponse:
+        endpoints.delete(
+            merchant=merchant_of(request),
+            webhook_id=destination_id,
+            now=clock.now(),
+            not_found=DestinationNotFound,
+        )
+        return ApiResponse(204, b"")
+
+    @docs.test_destination
+    @idempotent
+    def test(self, request: Request, destination_id: str) -> Job:
+        merchant, now = merchant_of(request), clock.now()
+
+        def work() -> DestinationDeliveryObject:
+            made = redelivery.test(
+                merchant=merchant, webhook_id=destination_id, now=now, not_found=DestinationNotFound
+            )
+            return destination_delivery_object(made)
+
+        return work
+
+    @docs.list_destination_deliveries
+    def deliveries(self, request: Request, destination_id: str) -> ApiResponse:
+        query = api.read_query(docs.list_destination_deliveries, request)
+        wanted = matching_deliveries(
+            self._find(request, destination_id).id,
+            event=query.get("event"),
+            state=query.get("state"),
+            **period_of(query),
+        )
+        return listing.response(wanted, query, "deliveries", destination_delivery_object, load=load_attempts)
+
+    def _find(self, request: Request, destination_id: str) -> Endpoint:
+        return endpoints.find(
+            merchant=merchant_of(request), webhook_id=destination_id, not_found=DestinationNotFound
+        )

@@ -12,3 +12,4 @@ class Scope(TextChoices):
     EXCEPTIONS_WRITE = "exceptions:write", _("Accept or return money that does not fit")
     WITHDRAWALS_WRITE = "withdrawals:write", _("Withdraw money")
     WEBHOOKS_WRITE = "webhooks:write", _("Manage webhooks and read their secrets")
+    DESTINATIONS_WRITE = "destinations:write", _("Send messages about events to LINE and by email")

@@ -98,8 +98,9 @@ CREATE OR REPLACE TRIGGER forget_periods AFTER UPDATE ON counts_countclock
 
 
 -- Count the rows of a table as a list. `kind` is the SQL expression by which the list is filtered.
--- `owner` is the column that names whose list a row is in, `amount` the expression of its satang. `all_kinds` is true of
--- each row: if no index has all rows of an owner in order, it names the values of the columns before `created_at`.
+-- `owner` is the column that names whose list a row is in; a row without one is not counted. `amount` is the expression of
+-- its satang. `all_kinds` is true of each row: if no index has all rows of an owner in order, it names the values of the
+-- columns before `created_at`.
 -- Each list has functions of its own, because PostgreSQL keeps the plans of fixed statements only. They have the
 -- rights of the owner, and nobody else can make a trigger with them: so `core.database.triggers.WrittenByTriggers`
 -- knows who writes. Sequential scans are off, because a plan may be kept from when a table was empty.
@@ -181,7 +182,7 @@ BEGIN
         REVOKE ALL ON FUNCTION counts_insert_%1$s(), counts_change_%1$s(), counts_close_%1$s() FROM PUBLIC;
 
         CREATE OR REPLACE TRIGGER count_inserted AFTER INSERT ON %3$s
-            FOR EACH ROW EXECUTE FUNCTION counts_insert_%1$s();
+            FOR EACH ROW WHEN (NEW.%4$I IS NOT NULL) EXECUTE FUNCTION counts_insert_%1$s();
         CREATE OR REPLACE TRIGGER count_updated AFTER UPDATE ON %3$s
             REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION counts_change_%1$s();
         CREATE OR REPLACE TRIGGER count_deleted AFTER DELETE ON %3$s

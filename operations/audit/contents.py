@@ -23,7 +23,7 @@ from refunds.shapes import refund_object
 from settlements.models import Settlement
 from settlements.shapes import settlement_object
 from webhooks import bodies
-from webhooks.models import PING, Event
+from webhooks.models import DESTINATION_PING, PING, Event
 from withdrawals.models import Withdrawal
 from withdrawals.shapes import withdrawal_object
 
@@ -163,7 +163,8 @@ def _other_destinations() -> Iterator[tuple[str, str]]:
 def _other_messages() -> Iterator[tuple[str, str]]:
     """Events whose body is not about them: what merchants were sent."""
     columns = ("pk", "type", "subject_id", "created_at", "packed_body")
-    events = Event.objects.exclude(type=PING).values_list(*columns).iterator(CHUNK)
+    sent = Event.objects.filter(merchant__isnull=False).exclude(type__in=[PING, DESTINATION_PING])
+    events = sent.values_list(*columns).iterator(CHUNK)
     while some := list(islice(events, CHUNK)):
         ids_of_subjects = {subject_id for _id, _type, subject_id, *_ in some}
         subjects: dict[str, Mapping[str, Any]] = {}  # `data` of an event about each of them, as it is now

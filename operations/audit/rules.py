@@ -45,13 +45,13 @@ WORDS = {
     "OPEN_ROWS": " UNION ALL ".join(
         f"""SELECT '{counted.name}' AS list, id, {counted.owner_column} AS owner_id,
                 counts_period(created_at) AS period
-            FROM {counted.table} WHERE created_at >= {CLOSED}"""  # noqa: S608
+            FROM {counted.table} WHERE created_at >= {CLOSED} AND {counted.owner_column} IS NOT NULL"""  # noqa: S608
         for counted in COUNTED_LISTS
     ),
     "COUNTED_ROWS": " UNION ALL ".join(
         f"""SELECT '{counted.name}' AS list, {counted.owner_column} AS owner_id, {counted.kind_sql} AS kind,
                 date_trunc('minute', created_at, 'UTC') AS at, {counted.amount_sql} AS amount
-            FROM {counted.table} WHERE created_at < {CLOSED}"""  # noqa: S608
+            FROM {counted.table} WHERE created_at < {CLOSED} AND {counted.owner_column} IS NOT NULL"""  # noqa: S608
         for counted in COUNTED_LISTS
     ),
 }

@@ -16,15 +16,20 @@ from django.db import DatabaseError, InterfaceError, connection, transaction
 
 from core import clock
 from core.database import rows
+from core.database.archiver import Archiver
 from core.database.cut import connection_cut_at
 from core.deadlines import Deadline
 from operations.models import JobRun, NightlyJob
 from operations.nightly import jobs
+from webhooks import events
+from webhooks.models import Event, StaffEventType
 
 log = logging.getLogger("nightly")
 # The connection of a job is cut after this.
 DEADLINE = timedelta(hours=2)
 MAX_ATTEMPTS = 3
+# As the alert ArchiveLate.
+ARCHIVE_LATE_AFTER = timedelta(minutes=15)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('nightly jobs', 0))"
 _CLAIM = """
 INSERT INTO operations_jobrun AS t (job, day, attempts, started_at, lease_until, error)
@@ -35,6 +40,17 @@ ON CONFLICT (job, day) DO UPDATE
     WHERE t.ended_at IS NULL AND t.attempts < %(max_attempts)s
 RETURNING id
 """
+
+
+def tell_of_late_archive(now: datetime) -> None:
+    """Tell staff once a day that PostgreSQL archives no WAL, without which backups end."""
+    archiver = Archiver.read()
+    if not archiver.is_on or archiver.age_seconds < ARCHIVE_LATE_AFTER.total_seconds():
+        return
+    told = Event.objects.filter(merchant=None, type=StaffEventType.BACKUP_LATE)
+    if not told.filter(created_at__gt=now - timedelta(days=1)).exists():
+        detail = f"no WAL archived for {clock.format_duration(timedelta(seconds=archiver.age_seconds))}"
+        events.tell_staff(StaffEventType.BACKUP_LATE, "archive", now, detail=detail)
 
 
 def run_due() -> None:
@@ -92,12 +108,16 @@ def recorded(run: JobRun) -> Iterator[JobRun]:
         # The job may have lost its connection.
         connection.close_if_unusable_or_obsolete()
         try:
-            JobRun.objects.filter(pk=run.pk).update(
-                lease_until=None,
-                ended_at=clock.now(),
-                seconds=time.monotonic() - began,
-                differences=run.differences,
-                error=error[:60],
-            )
+            with transaction.atomic():
+                JobRun.objects.filter(pk=run.pk).update(
+                    lease_until=None,
+                    ended_at=(now := clock.now()),
+                    seconds=time.monotonic() - began,
+                    differences=run.differences,
+                    error=error[:60],
+                )
+                if found := error or (run.differences and f"{run.differences:,} differences"):
+                    detail = f"{run.job}: {found}"
+                    events.tell_staff(StaffEventType.JOB_FAILED, str(run.pk), now, detail=detail)
         except (DatabaseError, InterfaceError) as problem:
             log.error("The end of %s was not recorded: %s", run.job, type(problem).__name__)

@@ -11,11 +11,14 @@ from django.db.models import Q
 from core.database import rows
 from core.database.columns import PublicId, PublicIdKey
 from merchants.models import Merchant
+from merchants.services import SANDBOX
 from payments.match_results import MatchResult
 from payments.models import Payment
 from refunds.models import Refund
 from transfers import for_staff
 from transfers.models import TransferContradiction
+from webhooks import events
+from webhooks.models import StaffEventType
 
 
 class ExceptionReason(models.TextChoices):
@@ -95,13 +98,28 @@ def show(found: Collection[ReconciliationException]) -> None:
     for row in found:
         words = [row.id, row.payment_id, row.reference1, row.bank_reference]
         row.search_text = " ".join(filter(None, [*words, references.get(row.payment_id)])).upper()
-    close(*(row.id for row in found))
+    known = close(*(row.id for row in found))
     rows.insert_many(list(found))
+    for row in found:
+        if row.id not in known and row.bank != SANDBOX:
+            events.tell_staff(
+                StaffEventType.EXCEPTION_OPENED,
+                row.id,
+                row.opened_at,
+                amount=row.amount,
+                detail=f"{row.bank}: {row.get_reason_display()}",
+            )
 
 
-def close(*subject_ids: str) -> None:
-    """Take them off the list. Ids that are not on it are ignored. The caller holds the locks."""
-    ReconciliationException.objects.filter(pk__in=subject_ids).delete()
+def close(*subject_ids: str) -> set[str]:
+    """Take them off the list. Return those that were on it. The caller holds the locks."""
+    if not subject_ids:
+        return set()
+    gone = rows.run(
+        "DELETE FROM reconciliation_reconciliationexception WHERE id = ANY(%s) RETURNING id",
+        [list(subject_ids)],
+    )
+    return {subject_id for (subject_id,) in gone.fetchall()}
 
 
 def show_order(subject: Refund | TransferContradiction) -> None:

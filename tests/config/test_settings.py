@@ -45,7 +45,7 @@ def unset() -> tuple[Mapping[str, Any], set[str]]:
         "DATABASE_MAX_AGE": database["CONN_MAX_AGE"],
         "DATABASE_HEALTH_CHECKS": database["CONN_HEALTH_CHECKS"],
     }
-    return found | more | {"DATABASE_URL": "", "DATABASE_REPLICA_URL": ""}, recorder.names
+    return found | more | {"DATABASE_URL": "", "DATABASE_REPLICA_URL": "", "EMAIL_URL": ""}, recorder.names
 
 
 def as_text(value: Any) -> str:

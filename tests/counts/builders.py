@@ -275,6 +275,7 @@ def endpoint_of(merchant: Merchant) -> str:
             "id": ids.new("wh_", NOW),
             "url": "https://shop.example",
             "events": [],
+            "secret_sealed": "sealed",
             "created_at": NOW,
             "updated_at": NOW,
         },

@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError, transaction
 
 from core.database import rows
-from webhooks import endpoints
+from webhooks import endpoints, events
 from webhooks.delivery import circuit_breaker, metrics, retry_schedule
 from webhooks.delivery.queue import Lease
 from webhooks.http import client
@@ -20,10 +20,11 @@ from webhooks.models import (
     EndpointAction,
     EndpointActionType,
     EndpointHealth,
+    StaffEventType,
 )
 
 log = logging.getLogger("webhooks.delivery.attempt_log")
-HTTP_GONE = 410
+HTTP_CONFLICT, HTTP_GONE = 409, 410
 HEALTH_FIELDS = [field.attname for field in EndpointHealth._meta.concrete_fields if not field.primary_key]
 
 
@@ -49,6 +50,7 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
         # then the health of endpoints, sorted. If the worker is killed before the commit, the leases expire
         # and the messages are sent again.
         recorded_ids = _update_deliveries(results)
+        told = _end_companions(results)
         attempts = [
             rows.new(
                 DeliveryAttempt,
@@ -63,7 +65,7 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
                 excerpt=each.post_result.excerpt,
                 request_id=each.request_id,
             )
-            for each in results
+            for each in [*results, *told]
         ]
         rows.insert_many(attempts)
         to_disable = _update_health(results)
@@ -111,6 +113,38 @@ def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
     return {delivery_id for (delivery_id,) in updated.fetchall()}
 
 
+def _end_companions(results: Sequence[DeliveryResult]) -> list[DeliveryResult]:
+    """End what accepted messages told of beside their own deliveries. Return a result for each.
+
+    Not after a 409 of LINE: then an earlier attempt was accepted, which may have told of less.
+    """
+    told = {
+        each.delivery_id: replace(
+            result, lease=replace(result.lease, delivery_id=each.delivery_id, attempt=each.attempt)
+        )
+        for result in results
+        if result.post_result.error == "" and result.post_result.status != HTTP_CONFLICT
+        for each in result.lease.companions
+    }
+    if not told:
+        return []
+    ended = rows.run(
+        """
+        UPDATE webhooks_delivery d
+        SET state = 'succeeded', attempt_count = n.attempt, finished_at = n.ended_at
+        FROM unnest(%s::text[], %s::smallint[], %s::timestamptz[]) n (id, attempt, ended_at)
+        WHERE d.id = n.id AND d.state = 'pending'
+        RETURNING d.id
+        """,
+        [
+            list(told),
+            [each.lease.attempt for each in told.values()],
+            [each.ended_at for each in told.values()],
+        ],
+    )
+    return [told[delivery_id] for (delivery_id,) in ended.fetchall()]
+
+
 def _next_state(result: DeliveryResult) -> tuple[DeliveryState, datetime | None]:
     """The new state, and when the delivery is due again."""
     lease, post_result = result.lease, result.post_result
@@ -154,6 +188,14 @@ def _update_health(results: Sequence[DeliveryResult]) -> list[tuple[DeliveryResu
         if action_type is not None:
             detail = circuit_breaker.pause_reason(health) if action_type is EndpointActionType.PAUSED else ""
             EndpointAction.record(endpoint_id, action_type, now=each.ended_at, detail=detail)
+            if action_type is EndpointActionType.PAUSED:
+                events.tell_staff(
+                    StaffEventType.ENDPOINT_PAUSED,
+                    endpoint_id,
+                    each.ended_at,
+                    merchant_id=each.lease.endpoint.merchant_id,
+                    detail=": ".join(filter(None, [each.lease.merchant_name, detail])),
+                )
         if each.post_result.status == HTTP_GONE:
             reasons[endpoint_id] = (each, DisabledReason.GONE)
         elif circuit_breaker.should_disable(health, each.ended_at):

@@ -3,6 +3,13 @@
 from core.database import rows
 from webhooks.models import Endpoint
 
+# Whether a destination gets nothing now: its hours begin or end at midnight, or have it between them.
+IS_QUIET = """
+    e.quiet_hours <> '' AND CASE WHEN left(e.quiet_hours, 5) < right(e.quiet_hours, 5)
+        THEN %(time)s >= left(e.quiet_hours, 5) AND %(time)s < right(e.quiet_hours, 5)
+        ELSE %(time)s >= left(e.quiet_hours, 5) OR %(time)s < right(e.quiet_hours, 5)
+    END
+"""
 # The next `window` endpoints with pending deliveries, from the one after `after` on. It hops from endpoint to
 # endpoint along an index, so its cost does not depend on the number of deliveries.
 WAITING_ENDPOINTS = """
@@ -57,8 +64,9 @@ def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_r
 
 # Steps of the statement:
 # - `known`: the waiting endpoints and their room, the number of posts that they may have in flight. A paused
-#   endpoint has room for one manual delivery only. After its pause, before its first post, and while it is
-#   unverified, it has room for one delivery. An unverified endpoint also waits 15 s after each attempt.
+#   endpoint has room for one manual delivery only, and so has a destination in its quiet hours. After its
+#   pause, before its first post, and while it is unverified, it has room for one delivery. An unverified
+#   endpoint also waits 15 s after each attempt. A destination has room for one, and waits a minute.
 # - `busy`: how many posts each merchant has in flight in this process.
 # - `merchants`: the room of each merchant over all its endpoints. Those with the fewest posts come first.
 # - `slow`, `normal`, `extra`: candidates of each quota. `extra` has the posts above the share of an endpoint.
@@ -69,10 +77,11 @@ def _candidates(quota: str, *, condition: str, after: str, room: str, merchant_r
 # The result has a row also if nothing was taken, because it tells where the window ended.
 CLAIM = f"""
     WITH RECURSIVE {WAITING_ENDPOINTS}, known AS (
-        SELECT e.id, e.merchant_id, h.latency_ms IS NULL AS is_new,
+        SELECT e.id, coalesce(e.merchant_id, '') AS merchant_id, h.latency_ms IS NULL AS is_new,
             coalesce(h.latency_ms > %(slow_ms)s, true) AS is_slow, random() AS place,
             CASE
-                WHEN h.paused_until > %(now)s THEN 0
+                WHEN h.paused_until > %(now)s OR {IS_QUIET} THEN 0
+                WHEN e.type <> 'webhook' THEN 1
                 WHEN h.paused_until IS NOT NULL OR h.latency_ms IS NULL OR h.verified_at IS NULL THEN 1
                 WHEN h.latency_ms <= %(quick_ms)s AND h.consecutive_failures = 0 THEN %(quick_share)s
                 ELSE %(share)s
@@ -82,6 +91,7 @@ CLAIM = f"""
         WHERE e.status = 'active' AND e.deleted_at IS NULL
             AND (h.verified_at IS NOT NULL OR h.attempted_at IS NULL
                 OR h.attempted_at <= %(unverified_before)s)
+            AND (e.type = 'webhook' OR h.attempted_at IS NULL OR h.attempted_at <= %(message_before)s)
     ), busy AS (
         SELECT * FROM unnest(%(busy)s::text[], %(busy_posts)s::int[], %(busy_slow_posts)s::int[])
             b (merchant_id, posts, slow_posts)
@@ -141,8 +151,20 @@ CLAIM = f"""
     SELECT (SELECT max(endpoint_id) FROM waiting HAVING count(endpoint_id) = %(window)s), lease.*
     FROM (VALUES (1)) always LEFT JOIN (
         SELECT t.id, l.lease_id, t.attempt, CASE t.manual_number WHEN 0 THEN 'auto' ELSE 'manual' END,
-            v.id AS event_id, v.body, v.traceparent, m.mode, t.quota, {rows.columns(Endpoint, "e")}
+            v.id AS event_id, v.body, v.traceparent, m.mode, m.name, t.quota, {rows.columns(Endpoint, "e")}
         FROM leased l JOIN taken t ON t.id = l.delivery_id JOIN webhooks_endpoint e ON e.id = t.endpoint_id
-        JOIN webhooks_event v ON v.id = t.event_id JOIN merchants_merchant m ON m.id = e.merchant_id
+        JOIN webhooks_event v ON v.id = t.event_id LEFT JOIN merchants_merchant m ON m.id = e.merchant_id
     ) lease ON true
 """  # noqa: S608
+# What else is due for destinations: their next message tells of all of it. Nobody else sends it meanwhile,
+# because a destination has room for one. The first few have their bodies.
+OTHERS = """
+    SELECT d.endpoint_id, d.id, d.attempt_count + 1, v.body
+    FROM unnest(%(endpoints)s::text[], %(deliveries)s::text[]) c (endpoint_id, id) CROSS JOIN LATERAL (
+        SELECT *, row_number() OVER (ORDER BY due_at, id) AS nth FROM webhooks_delivery
+        WHERE endpoint_id = c.endpoint_id AND state = 'pending' AND manual_number = 0
+            AND due_at <= %(now)s AND id <> c.id
+        ORDER BY due_at, id LIMIT %(most)s
+    ) d LEFT JOIN webhooks_event v ON v.id = d.event_id AND d.nth < %(lines)s
+    ORDER BY d.endpoint_id, d.nth
+"""

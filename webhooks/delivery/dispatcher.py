@@ -27,6 +27,8 @@ from webhooks.delivery import attempt_log
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.delivery.queue import ClaimLimits, Lease, Quota, RoundRobinClaimer
 from webhooks.http import client, event_loop
+from webhooks.messages import senders as messages
+from webhooks.models import EndpointType
 
 log = logging.getLogger("webhooks.delivery.dispatcher")
 CONNECT_SECONDS = 3.0
@@ -120,7 +122,10 @@ class Dispatcher:
             ended=[
                 each.lease.delivery_id
                 for each in [*self._in_recording, *self._unrecorded]
-                if each.post_result.error == "" and each.lease.quota is not Quota.SLOW
+                # What the message of a destination told of is due until then.
+                if each.post_result.error == ""
+                and each.lease.quota is not Quota.SLOW
+                and each.lease.endpoint.type == EndpointType.WEBHOOK
             ],
         )
         claimed = self._claimer.claim(now=now, limits=limits)
@@ -223,15 +228,28 @@ async def post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
     """Post a claimed delivery, without using the database."""
     started_at = now()
     with telemetry.delivery(lease.traceparent, lease.delivery_id, lease.attempt) as traceparent:
-        post_result = await sending.send(
-            lease.endpoint,
-            message_id=lease.event_id,
-            body=lease.body,
-            merchant_mode=lease.merchant_mode,
-            now=started_at,
-            timeouts=client.Timeouts(connect=CONNECT_SECONDS, total=settings.WEBHOOK_TIMEOUT_SECONDS),
-            traceparent=traceparent,
-        )
+        timeouts = client.Timeouts(connect=CONNECT_SECONDS, total=settings.WEBHOOK_TIMEOUT_SECONDS)
+        if lease.endpoint.type == EndpointType.WEBHOOK:
+            post_result = await sending.send(
+                lease.endpoint,
+                message_id=lease.event_id,
+                body=lease.body,
+                merchant_mode=lease.merchant_mode or "",
+                now=started_at,
+                timeouts=timeouts,
+                traceparent=traceparent,
+            )
+        else:
+            told = [each.body for each in lease.companions if each.body is not None]
+            post_result = await messages.send(
+                lease.endpoint,
+                delivery_id=lease.delivery_id,
+                bodies=[lease.body, *told],
+                more=len(lease.companions) - len(told),
+                merchant_name=lease.merchant_name or "",
+                merchant_mode=lease.merchant_mode,
+                timeouts=timeouts,
+            )
         telemetry.record_outcome(outcome=post_result.error or "succeeded")
     return DeliveryResult(
         lease,

@@ -20,7 +20,8 @@ MAX_COUNTED = 100_000
 
 _ACTIVE_ENDPOINTS = f"""
     WITH RECURSIVE {WAITING_ENDPOINTS}, active AS MATERIALIZED (
-        SELECT e.id, e.merchant_id, h.paused_until IS NOT NULL OR h.verified_at IS NULL AS is_paused
+        SELECT e.id, e.merchant_id,
+            h.paused_until IS NOT NULL OR h.verified_at IS NULL OR e.type <> 'webhook' AS is_paused
         FROM waiting w JOIN webhooks_endpoint e ON e.id = w.endpoint_id
         LEFT JOIN webhooks_endpointhealth h ON h.endpoint_id = e.id
         WHERE e.status = 'active' AND e.deleted_at IS NULL AND (%(mode)s::text IS NULL OR EXISTS (
@@ -65,7 +66,7 @@ def count_attempts(attempts: Iterable[DeliveryAttempt]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Due deliveries: of active endpoints, and of paused or unverified ones. Up to a limit each."""
+    """Due deliveries: of active endpoints, and of others and destinations. Up to a limit each."""
 
     due: int
     paused: int
@@ -80,9 +81,9 @@ def backlog(now: datetime, limit: int = MAX_COUNTED, *, mode: Mode | None = None
 def oldest_due_seconds(now: datetime, *, mode: Mode | None = None) -> float:
     """Return for how long the oldest delivery that waits for a worker is due, or 0. mode: as in `backlog`.
 
-    Deliveries of paused and unverified endpoints do not count, because they do not wait for a worker. Those
-    of a merchant with a post in flight do not count either, because that merchant may be at its limit. An
-    expired lease is no post in flight.
+    Deliveries of paused and unverified endpoints, and of destinations, which get a message a minute, do not
+    count, because they do not wait for a worker. Those of a merchant with a post in flight do not count
+    either, because that merchant may be at its limit. An expired lease is no post in flight.
     """
     (due_at,) = rows.run(OLDEST_DUE, ALL_ENDPOINTS | {"now": now, "mode": mode}).fetchone()
     return 0.0 if due_at is None else round((now - due_at).total_seconds(), 3)

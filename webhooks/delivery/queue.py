@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -12,10 +12,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
+from core import clock
 from core.database import rows
 from webhooks import bodies
 from webhooks.delivery import metrics
-from webhooks.delivery.claim_query import CLAIM
+from webhooks.delivery.claim_query import CLAIM, OTHERS
 from webhooks.delivery.retry_schedule import MAX_ATTEMPTS
 from webhooks.models import (
     Delivery,
@@ -24,6 +25,7 @@ from webhooks.models import (
     DeliveryState,
     DeliveryTrigger,
     Endpoint,
+    EndpointType,
 )
 
 # Posts to one endpoint at a time, so that a slow endpoint cannot take all posts of a worker. An endpoint that
@@ -35,6 +37,10 @@ QUICK_MS = 250
 SLOW_MS = 1000
 # An unverified endpoint gets one attempt in this time, so that unwanted posts cannot flood a server.
 UNVERIFIED_INTERVAL_SECONDS = 15.0
+# A destination gets one message in this time, and so at most 60 an hour. It tells of up to 1,000 events, ten
+# of them one by one.
+MESSAGE_INTERVAL_SECONDS = 60.0
+EVENTS_PER_MESSAGE, LINES_PER_MESSAGE = 1000, 10
 # One statement reads at most this many endpoints, which limits its cost.
 ENDPOINTS_PER_CLAIM = 256
 # Time that a worker may need in addition to the post itself.
@@ -72,6 +78,15 @@ class ClaimLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class Companion:
+    """Another delivery that the message of a lease tells of. body: None if the message only counts it."""
+
+    delivery_id: str
+    attempt: int
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """A delivery that one worker owns, with everything that it needs to post it."""
 
@@ -81,10 +96,12 @@ class Lease:
     trigger: DeliveryTrigger
     event_id: str
     body: bytes
-    merchant_mode: str
+    merchant_mode: str | None
+    merchant_name: str | None
     quota: Quota
     endpoint: Endpoint
     traceparent: str | None = None
+    companions: Sequence[Companion] = ()
 
 
 def lease_seconds() -> float:
@@ -117,12 +134,16 @@ class RoundRobinClaimer:
 
 def claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[list[Lease], str]:
     """Return the claimed deliveries, and the last endpoint of the window or "" at the end."""
-    posts = Counter(lease.endpoint.merchant_id for lease in limits.in_flight)
-    slow = Counter(lease.endpoint.merchant_id for lease in limits.in_flight if lease.quota is Quota.SLOW)
+    posts = Counter(lease.endpoint.merchant_id or "" for lease in limits.in_flight)
+    slow = Counter(
+        lease.endpoint.merchant_id or "" for lease in limits.in_flight if lease.quota is Quota.SLOW
+    )
     values: dict[str, Any] = {
         "after": after,
         "now": now,
         "unverified_before": now - timedelta(seconds=UNVERIFIED_INTERVAL_SECONDS / settings.SPEEDUP),
+        "message_before": now - timedelta(seconds=MESSAGE_INTERVAL_SECONDS / settings.SPEEDUP),
+        "time": f"{now.astimezone(clock.BANGKOK):%H:%M}",
         "window": ENDPOINTS_PER_CLAIM,
         "seconds": lease_seconds(),
         "share": MAX_IN_FLIGHT,
@@ -145,7 +166,31 @@ def claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[lis
         lock = "SELECT set_config('enable_seqscan', 'off', true), pg_advisory_xact_lock(%s)"
         rows.run(lock, [CLAIM_LOCK_ID])
         found = rows.run(CLAIM, values).fetchall()
-    return [_lease(row) for _, *row in found if row[0] is not None], found[0][0] or ""
+        leases = _with_companions([_lease(row) for _, *row in found if row[0] is not None], now)
+    return leases, found[0][0] or ""
+
+
+def _with_companions(leases: list[Lease], now: datetime) -> list[Lease]:
+    """Add to each scheduled message what else is due for its destination."""
+    messages = {
+        lease.endpoint.id: lease.delivery_id
+        for lease in leases
+        if lease.endpoint.type != EndpointType.WEBHOOK and lease.trigger is DeliveryTrigger.AUTO
+    }
+    if not messages:
+        return leases
+    values = {
+        "endpoints": list(messages),
+        "deliveries": list(messages.values()),
+        "now": now,
+        "most": EVENTS_PER_MESSAGE - 1,
+        "lines": LINES_PER_MESSAGE,
+    }
+    others: dict[str, list[Companion]] = {}
+    for endpoint_id, delivery_id, attempt, body in rows.run(OTHERS, values).fetchall():
+        told = None if body is None else bodies.unpack(body)
+        others.setdefault(endpoint_id, []).append(Companion(delivery_id, attempt, told))
+    return [replace(lease, companions=others.get(lease.endpoint.id, ())) for lease in leases]
 
 
 def reclaim_expired(*, now: datetime) -> int:
@@ -186,7 +231,17 @@ def _lost_attempt(delivery: Delivery, lease: DeliveryLease) -> DeliveryAttempt:
 
 
 def _lease(row: list[Any]) -> Lease:
-    delivery_id, lease_id, attempt, trigger, event_id, body, traceparent, mode, quota, *columns = row
-    endpoint, trigger, quota = rows.instance(Endpoint, columns), DeliveryTrigger(trigger), Quota(quota)
-    body = bodies.unpack(body)
-    return Lease(delivery_id, lease_id, attempt, trigger, event_id, body, mode, quota, endpoint, traceparent)
+    delivery_id, lease_id, attempt, trigger, event_id, body, traceparent, mode, name, quota, *columns = row
+    return Lease(
+        delivery_id=delivery_id,
+        lease_id=lease_id,
+        attempt=attempt,
+        trigger=DeliveryTrigger(trigger),
+        event_id=event_id,
+        body=bodies.unpack(body),
+        merchant_mode=mode,
+        merchant_name=name,
+        quota=Quota(quota),
+        endpoint=rows.instance(Endpoint, columns),
+        traceparent=traceparent,
+    )

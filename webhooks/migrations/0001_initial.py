@@ -6,6 +6,7 @@ import django.contrib.postgres.fields
 import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
+import webhooks.models
 from django.db import migrations, models
 
 SQL = Path(__file__).parents[1] / "sql"
@@ -60,9 +61,13 @@ class Migration(migrations.Migration):
             name='Endpoint',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('url', models.CharField(max_length=2048)),
+                ('type', models.CharField(choices=[('webhook', 'Webhook'), ('line', 'LINE'), ('email', 'Email')], db_default='webhook', default='webhook', max_length=7)),
+                ('url', models.CharField(blank=True, default='', max_length=2048)),
+                ('recipient', models.CharField(blank=True, db_default='', default='', help_text='A LINE chat, or an email address.', max_length=254)),
+                ('language', models.CharField(blank=True, choices=[('th', 'ไทย'), ('en', 'English')], db_default='', default='', max_length=2)),
+                ('quiet_hours', models.CharField(blank=True, db_default='', default='', help_text='In Bangkok, such as 22:00-07:00.', max_length=11)),
                 ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), size=None)),
-                ('secret_sealed', models.TextField(editable=False)),
+                ('secret_sealed', models.TextField(blank=True, default='', editable=False)),
                 ('replaced_secrets_sealed', models.TextField(blank=True, default='', editable=False, help_text='With their ends, as JSON; the newest first.')),
                 ('status', models.CharField(choices=[('active', 'Active'), ('disabled', 'Disabled')], default='active', max_length=8)),
                 ('disabled_reason', models.CharField(blank=True, choices=[('merchant', 'Its merchant disabled the webhook'), ('gone', 'The webhook answered 410 Gone'), ('failing', 'The webhook had failed for days'), ('staff', 'Staff disabled the webhook')], default='', max_length=40)),
@@ -70,10 +75,10 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField()),
                 ('updated_at', models.DateTimeField()),
                 ('deleted_at', models.DateTimeField(null=True)),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
-                'permissions': [('disable_endpoint', 'Can disable endpoints'), ('enable_endpoint', 'Can enable endpoints'), ('skip_pause', 'Can skip the pause of endpoints'), ('replay_deliveries', 'Can replay held deliveries')],
+                'permissions': [('disable_endpoint', 'Can disable endpoints'), ('enable_endpoint', 'Can enable endpoints'), ('skip_pause', 'Can skip the pause of endpoints'), ('replay_deliveries', 'Can replay held deliveries'), ('manage_destinations', 'Can add and delete destinations for staff')],
             },
         ),
         migrations.CreateModel(
@@ -138,7 +143,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
-                ('type', models.CharField(choices=[('created', 'Created'), ('url_changed', 'Url Changed'), ('events_changed', 'Events Changed'), ('secret_rotated', 'Secret Rotated'), ('disabled', 'Disabled'), ('enabled', 'Enabled'), ('paused', 'Paused'), ('pause_skipped', 'Pause Skipped'), ('resumed', 'Resumed'), ('replayed', 'Replayed'), ('verified', 'Verified'), ('deleted', 'Deleted')], max_length=14)),
+                ('type', models.CharField(choices=[('created', 'Created'), ('url_changed', 'Url Changed'), ('events_changed', 'Events Changed'), ('secret_rotated', 'Secret Rotated'), ('disabled', 'Disabled'), ('enabled', 'Enabled'), ('paused', 'Paused'), ('pause_skipped', 'Pause Skipped'), ('resumed', 'Resumed'), ('replayed', 'Replayed'), ('changed', 'Changed'), ('verified', 'Verified'), ('deleted', 'Deleted')], max_length=14)),
                 ('detail', models.TextField(blank=True, default='', help_text='The reason, or the value before. Never a secret.')),
                 ('created_at', models.DateTimeField()),
                 ('endpoint', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='actions', to='webhooks.endpoint')),
@@ -158,7 +163,7 @@ class Migration(migrations.Migration):
                 ('packed_body', models.BinaryField(db_column='body')),
                 ('created_at', models.DateTimeField()),
                 ('traceparent', models.CharField(editable=False, help_text='Its place in a trace, for operators.', max_length=55, null=True)),
-                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
         migrations.AddField(
@@ -204,6 +209,14 @@ class Migration(migrations.Migration):
             model_name='endpoint',
             constraint=models.CheckConstraint(condition=models.Q(('status__in', ['active', 'disabled'])), name='endpoint_status_known'),
         ),
+        migrations.AddConstraint(
+            model_name='endpoint',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('language', ''), ('merchant__isnull', False), ('quiet_hours', ''), ('recipient', ''), ('type', 'webhook'), ('id__startswith', 'wh_'), models.Q(('url', ''), _negated=True), models.Q(('secret_sealed', ''), _negated=True)), models.Q(('language__in', ['th', 'en']), ('type__in', ['line', 'email']), ('url', ''), ('id__startswith', 'dst_'), models.Q(('recipient', ''), _negated=True), models.Q(models.Q(('secret_sealed', ''), ('type', 'email')), models.Q(('type', 'line'), models.Q(('secret_sealed', ''), _negated=True)), _connector='OR')), _connector='OR'), name='endpoint_is_webhook_or_destination'),
+        ),
+        migrations.AddConstraint(
+            model_name='endpoint',
+            constraint=models.CheckConstraint(condition=models.Q(('quiet_hours', ''), models.Q(('quiet_hours__regex', '^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$'), models.Q(('quiet_hours__regex', '^(.{5})-\\1$'), _negated=True)), _connector='OR'), name='endpoint_quiet_hours'),
+        ),
         pgtrigger.migrations.AddTrigger(
             model_name='endpoint',
             trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'an endpoint is marked as deleted, and its row stays' USING ERRCODE = 'insufficient_privilege';", hash='66492789caee8addbeff212cf9b514bdad234d30', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_597cd', table='webhooks_endpoint', when='BEFORE')),
@@ -223,6 +236,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='event',
             index=models.Index(fields=['subject_id'], name='event_of_subject'),
+        ),
+        migrations.AddConstraint(
+            model_name='event',
+            constraint=models.CheckConstraint(condition=models.Q(('merchant__isnull', False), ('type__in', [webhooks.models.StaffEventType['APPROVAL_REQUESTED'], webhooks.models.StaffEventType['EXCEPTION_OPENED'], webhooks.models.StaffEventType['ENDPOINT_PAUSED'], webhooks.models.StaffEventType['BACKUP_LATE'], webhooks.models.StaffEventType['JOB_FAILED'], 'destination.ping']), _connector='OR'), name='event_of_merchant_or_for_staff'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='event',

@@ -18,8 +18,9 @@ END $$;
 
 REVOKE ALL ON FUNCTION webhooks_wait_for_sequence() FROM PUBLIC;
 
+-- Events for the operator are in no feed.
 CREATE OR REPLACE TRIGGER webhooks_wait_for_sequence AFTER INSERT ON webhooks_event
-    FOR EACH ROW
+    FOR EACH ROW WHEN (NEW.merchant_id IS NOT NULL)
     EXECUTE FUNCTION webhooks_wait_for_sequence();
 
 

@@ -3,6 +3,7 @@
 import {
   Balance,
   Banks,
+  Destinations,
   Events,
   PaymentLinks,
   Payments,
@@ -26,6 +27,7 @@ import { Transport } from "./transport.js";
 export class ThaiQR {
   readonly balance: Balance;
   readonly banks: Banks;
+  readonly destinations: Destinations;
   readonly events: Events;
   readonly paymentLinks: PaymentLinks;
   readonly payments: Payments;
@@ -43,6 +45,7 @@ export class ThaiQR {
     const transport = new Transport(settingsOf(options));
     this.balance = new Balance(transport);
     this.banks = new Banks(transport);
+    this.destinations = new Destinations(transport);
     this.events = new Events(transport);
     this.paymentLinks = new PaymentLinks(transport);
     this.payments = new Payments(transport);

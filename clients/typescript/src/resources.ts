@@ -316,6 +316,56 @@ export class Events extends Resource {
   }
 }
 
+/** `client.destinations`: LINE chats and email addresses that get messages about events. */
+export class Destinations extends Resource {
+  /** Add a destination. `token` is of your LINE channel. */
+  create(body: Body<"create_destination">, options: PostOptions = {}): Promise<Answer<"create_destination">> {
+    return this.send("create_destination", { body, options });
+  }
+
+  /** Read a destination. */
+  get(destination_id: string, options: RequestOptions = {}): Promise<Answer<"get_destination">> {
+    return this.send("get_destination", { ids: { destination_id }, options });
+  }
+
+  /** List the destinations, the newest first. */
+  list(
+    filters: Filters<"list_destinations"> = {},
+    options: RequestOptions = {},
+  ): Pages<Item<"list_destinations", "destinations">> {
+    return this.pages("list_destinations", "destinations", byOffset, filters, { options });
+  }
+
+  /** Change a destination. What is not given stays. */
+  change(
+    destination_id: string,
+    body: Body<"change_destination">,
+    options: RequestOptions = {},
+  ): Promise<Answer<"change_destination">> {
+    return this.send("change_destination", { ids: { destination_id }, body, options });
+  }
+
+  /** Delete a destination. */
+  delete(destination_id: string, options: RequestOptions = {}): Promise<undefined> {
+    return this.send("delete_destination", { ids: { destination_id }, options });
+  }
+
+  /** Send a test message. */
+  test(destination_id: string, options: PostOptions = {}): Promise<Answer<"test_destination">> {
+    return this.send("test_destination", { ids: { destination_id }, options });
+  }
+
+  /** List what a destination was told of, the newest first. */
+  deliveries(
+    destination_id: string,
+    filters: Filters<"list_destination_deliveries"> = {},
+    options: RequestOptions = {},
+  ): Pages<Item<"list_destination_deliveries", "deliveries">> {
+    const call = { ids: { destination_id }, options };
+    return this.pages("list_destination_deliveries", "deliveries", byCursor("delivery_id"), filters, call);
+  }
+}
+
 /** `client.webhooks`: endpoints, their secrets and deliveries. `unwrap` verifies what you receive. */
 export class Webhooks extends Resource {
   /** Verify a message and read its event. */

@@ -357,6 +357,7 @@ JOIN webhooks_deliverylease ON delivery_id = delivery.id
 -- rule: each event is once in the feed of its merchant, or waits for its sequence
 SELECT event.id, merchant.id FROM webhooks_event AS event
 LEFT JOIN merchants_merchant AS merchant ON merchant.id = merchant_id
+WHERE merchant_id IS NOT NULL
 -- found
 SELECT event_id, string_agg(merchant_id, ' ') FROM (
     SELECT unnest(event_ids) AS event_id, merchant_id FROM webhooks_feedblock

@@ -49,6 +49,7 @@ UNCONFIRMED_ACTS = {
     Act.CLAIM_LINK_REVOKED, Act.LINK_DEACTIVATED,
     Act.WITHDRAWAL_CANCELED, Act.TRANSFER_CANCELED, Act.EXCEPTION_RESOLVED,
     Act.STATEMENT_IMPORTED, Act.BANK_ASKED, Act.ENDPOINT_DISABLED, Act.ENDPOINT_ENABLED, Act.PAUSE_SKIPPED,
+    Act.DESTINATION_DELETED,
     Act.DELIVERIES_REPLAYED, Act.LATE_MONEY_CHANGED, Act.OPEN_REFERENCES_CHANGED, Act.PASSWORD_CHANGED,
     Act.TAX_DETAILS_SET, Act.CONNECTION_TESTED, Act.TRANSFERS_PAUSED, Act.COMPANY_CONNECTED,
     Act.INVITATION_ACCEPTED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED, Act.LOCKOUT_LIFTED,
@@ -74,7 +75,7 @@ CONFIRMED_PERMISSIONS = {
     "reconciliation.returned_exception",
     "reconciliation.confirm_banktransaction",
     "transfers.complete_transfer", "transfers.resume_transfers",
-    "operations.close_month", "settlements.close_question",
+    "webhooks.manage_destinations", "operations.close_month", "settlements.close_question",
 }  # fmt: skip
 
 

@@ -41,6 +41,8 @@ from tests.reconciliation.builders import Seller
 from tests.reconciliation.claims.builders import claim_of
 from tests.staff_acts import send_act
 from tests.webhooks.builders import make_endpoint
+from tests.webhooks.messages.destinations import make as make_destination
+from tests.webhooks.messages.line_double import CHAT, TOKEN
 from tests.withdrawals.builders import withdrawn
 from transfers.models import SafeMode, SafeModeCause, Transfer
 from webhooks.models import Delivery, Endpoint
@@ -174,7 +176,8 @@ class World:
             ("refunds.refund", "revoke-claim-link"): claim.refund["refund_id"],
             ("withdrawals.withdrawal", "cancel"): Withdrawal.objects.get(amount=101).pk,
             **{("transfers.transfer", slug): transfer.pk for slug in TRANSFER_SLUGS},
-            **{("webhooks.endpoint", slug): Endpoint.objects.earliest("pk").pk for slug in ENDPOINT_SLUGS},
+            **{("webhooks.endpoint", slug): Endpoint.objects.webhooks().get().pk for slug in ENDPOINT_SLUGS},
+            ("webhooks.endpoint", "delete"): make_destination(None).pk,
             ("auth.user", "reset-second-step"): self.colleague.pk,
             ("auth.user", "end-sessions"): self.colleague.pk,
             **{("merchants.merchant", slug): shop.merchant.pk for slug in MERCHANT_SLUGS},
@@ -264,6 +267,11 @@ def probes(world: World) -> Iterator[Probe]:
             "fixed": "5",
             "rate": "0.80",
             "name": "Som Tam",
+            "type": "line",
+            "to": CHAT,
+            "line_token": TOKEN,
+            "events": ["job.failed"],
+            "language": "th",
             "mode": "live",
             "late_money": "review",
             "bank_code": "014",

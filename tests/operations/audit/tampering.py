@@ -35,7 +35,7 @@ BY_BANK = any_row("refunds_refund", "reversal_id IS NOT NULL")
 # A required event: `payment.pending` of a card and `payment.failed` of an expired code are optional.
 ENDPOINT = """INSERT INTO webhooks_endpoint (id, merchant_id, url, events, secret_sealed,
         replaced_secrets_sealed, status, disabled_reason, created_at, updated_at)
-    SELECT 'wh_x', merchant_id, 'https://shop.example', '{}', '', '', 'active', '', now(), now()
+    SELECT 'wh_x', merchant_id, 'https://shop.example', '{}', 'sealed', '', 'active', '', now(), now()
     FROM webhooks_event ORDER BY id LIMIT 1; """
 DELIVERY = """INSERT INTO webhooks_delivery (id, event_id, event_type, endpoint_id, state, manual_number,
         attempt_count, due_at, created_at)

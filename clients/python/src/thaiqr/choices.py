@@ -12,6 +12,7 @@ ImageFormat = Literal["png", "svg"]
 Language = Literal["th", "en"]
 ReturnPart = Literal["all", "excess"]
 WithdrawalStatus = Literal["pending", "processing", "succeeded", "failed", "canceled"]
+DestinationType = Literal["line", "email"]
 WebhookStatus = Literal["active", "disabled"]
 DeliveryState = Literal["pending", "succeeded", "failed", "held"]
 EventType = Literal[

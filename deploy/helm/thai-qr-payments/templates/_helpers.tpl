@@ -38,7 +38,7 @@ capabilities: {drop: [ALL]}
 
 {{- /* Settings as variables, secrets as files. A secret among the settings would be readable for everybody. */ -}}
 {{- define "thaiqr.env" -}}
-{{- range $name := list "DATABASE_URL" "DATABASE_REPLICA_URL" "MIGRATION_DATABASE_URL" "REDIS_URL" "SECRET_KEY" "SECRET_KEY_FALLBACKS" "IDEMPOTENCY_KEYS" "FIELD_ENCRYPTION_KEYS" "CLOSE_SIGNING_KEY" "MONITORING_TOKEN" "SANDBOX_BANK_SECRET" "OMISE_SECRET_KEY" "OIDC_CLIENT_SECRET" }}
+{{- range $name := list "DATABASE_URL" "DATABASE_REPLICA_URL" "MIGRATION_DATABASE_URL" "REDIS_URL" "SECRET_KEY" "SECRET_KEY_FALLBACKS" "IDEMPOTENCY_KEYS" "FIELD_ENCRYPTION_KEYS" "CLOSE_SIGNING_KEY" "MONITORING_TOKEN" "SANDBOX_BANK_SECRET" "OMISE_SECRET_KEY" "OIDC_CLIENT_SECRET" "EMAIL_URL" }}
 {{- if hasKey $.root.Values.settings $name }}
 {{- fail (printf "settings.%s is a secret. Put it into the Secret %s, and its name into secret.keys." $name $.root.Values.secret.name) }}
 {{- end }}

@@ -33,6 +33,22 @@ class Webhook(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EventDestination(Model):
+    """A LINE chat or an email address that gets messages. `type`: line, email."""
+
+    destination_id: str
+    type: str
+    to: str
+    events: tuple[str, ...]
+    language: str
+    status: str
+    health: EndpointHealth
+    created_at: datetime
+    quiet_hours: str | None = None
+    disabled_reason: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class WebhookSecret(Model):
     """The secret that signs the messages to an endpoint. It does not appear in `repr`."""
 
@@ -53,11 +69,8 @@ class DeliveryAttempt(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delivery(Model):
-    """An event on its way to an endpoint. `state`: pending, succeeded, failed, held."""
-
+class _Delivery(Model):
     delivery_id: str
-    webhook_id: str
     event_id: str
     event: str
     state: str
@@ -66,6 +79,20 @@ class Delivery(Model):
     attempts: tuple[DeliveryAttempt, ...]
     next_attempt_at: datetime | None = None
     finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delivery(_Delivery):
+    """An event on its way to an endpoint. `state`: pending, succeeded, failed, held."""
+
+    webhook_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DestinationDelivery(_Delivery):
+    """An event that a destination is told of. `state`: pending, succeeded, failed, held."""
+
+    destination_id: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Generic
 from thaiqr.calls import Client, Mode
 from thaiqr.resources.balance import Balance
 from thaiqr.resources.banks import Banks
+from thaiqr.resources.destinations import Destinations
 from thaiqr.resources.events import Events
 from thaiqr.resources.payment_links import PaymentLinks
 from thaiqr.resources.payments import Payments
@@ -32,6 +33,7 @@ class Resources(Generic[Mode]):
     def __init__(self, client: Client) -> None:
         self.balance: Balance[Mode] = Balance(client)
         self.banks: Banks[Mode] = Banks(client)
+        self.destinations: Destinations[Mode] = Destinations(client)
         self.events: Events[Mode] = Events(client)
         self.payment_links: PaymentLinks[Mode] = PaymentLinks(client)
         self.payments: Payments[Mode] = Payments(client)

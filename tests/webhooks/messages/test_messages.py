@@ -1,0 +1,272 @@
+"""Events become texts for people, in a LINE chat or an email, on the engine of the webhooks."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+from django.db import IntegrityError, transaction
+from pytest_django import Settings
+
+from core import ids, vault
+from tests.conftest import Shop
+from tests.webhook_receiver import Reply
+from tests.webhooks.builders import NOW, publish
+from tests.webhooks.messages.destinations import MINUTE, TO_EMAIL, drain, errors, make, states
+from tests.webhooks.messages.line_double import BLOCKED, CHAT, Line, refusal
+from tests.webhooks.messages.mail_server import MailServer
+from webhooks import endpoints, redelivery
+from webhooks.delivery import metrics
+from webhooks.delivery.queue import EVENTS_PER_MESSAGE
+from webhooks.messages import texts
+from webhooks.models import (
+    DESTINATION_PING,
+    Delivery,
+    DeliveryAttempt,
+    Endpoint,
+    EndpointHealth,
+    EndpointType,
+    EventType,
+    StaffEventType,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("loopback")]
+DATA: dict[str, Any] = {"amount": 150_000, "reference": "INV-2026-0042", "qr_code_id": "qr_1"}
+
+
+def test_line_message_says_amount_end_of_reference_and_time(
+    shop: Shop, line: Line, settings: Settings
+) -> None:
+    settings.BASE_URL = "https://pay.example"
+    make(shop)
+    publish(shop, **DATA)
+    assert drain() == 1
+    (request,) = line.requests
+    assert request.json["to"] == CHAT
+    name = f"{shop.merchant.name} (test)"
+    assert line.texts == [
+        f"{name}\nชำระแล้ว ฿1,500.00, อ้างอิง …0042, 21 พ.ย. 2569 10:04 น.\nhttps://pay.example/pay/qr_1"
+    ]
+    assert (states(), errors()) == (["succeeded"], [""])
+    assert EndpointHealth.objects.get().verified_at == NOW
+
+
+def test_email_is_sent_by_the_mail_server_in_english(shop: Shop, mail: MailServer) -> None:
+    make(shop, TO_EMAIL, language="en")
+    publish(shop, **DATA)
+    assert (drain(), states()) == (1, ["succeeded"])
+    (message,) = mail.mails
+    assert message["subject"] == f"{shop.merchant.name} (test): Paid ฿1,500.00"
+    assert (message["from"], message["to"]) == ("pay@operator.example", "owner@shop.example")
+    assert message["message-id"] == f"<{Delivery.objects.get().id}@operator.example>"
+    assert "Paid ฿1,500.00, reference …0042, 21 Nov 2026 10:04" in message.get_content()
+
+
+def test_events_of_a_minute_are_one_message_and_each_has_its_attempt(shop: Shop, line: Line) -> None:
+    make(shop, language="en")
+    publish(shop, **DATA)
+    drain()
+    publish(shop, 25, at=NOW + MINUTE / 2, **DATA)
+    assert (drain(NOW + MINUTE / 2), len(line.texts)) == (0, 1)
+    assert (drain(NOW + MINUTE), len(line.texts)) == (1, 2)
+    assert line.texts[1].count("Paid ฿1,500.00") == 10
+    assert line.texts[1].endswith("\nand 15 more events")
+    assert states() == ["succeeded"] * 26
+    assert DeliveryAttempt.objects.count() == 26
+
+
+def test_message_ends_only_the_events_that_it_tells_of(shop: Shop, line: Line) -> None:
+    make(shop)
+    publish(shop, EVENTS_PER_MESSAGE + 1)
+    drain()
+    assert states() == ["pending"] + ["succeeded"] * EVENTS_PER_MESSAGE
+    drain(NOW + MINUTE)
+    assert (states().count("pending"), len(line.texts)) == (0, 2)
+
+
+QUIET = [
+    ("22:00-07:00", "14:59", True),  # of UTC
+    ("22:00-07:00", "15:00", False),
+    ("22:00-07:00", "23:59", False),
+    ("22:00-07:00", "00:00", True),
+    ("03:00-10:30", "03:29", False),
+    ("03:00-10:30", "03:30", True),
+    ("00:00-23:59", "16:59", True),
+    ("00:00-23:59", "17:00", False),
+]
+
+
+@pytest.mark.parametrize(("hours", "time", "is_sent"), QUIET)
+def test_quiet_hours_of_bangkok_hold_messages_back(
+    shop: Shop, line: Line, hours: str, time: str, is_sent: bool
+) -> None:
+    make(shop, quiet_hours=hours)
+    hour, minute = map(int, time.split(":"))
+    now = datetime(2026, 11, 22, hour, minute, tzinfo=UTC)
+    publish(shop, at=now)
+    assert drain(now) == is_sent
+    backlog = metrics.backlog(now)
+    assert (backlog.due, backlog.paused, metrics.oldest_due_seconds(now + MINUTE)) == (0, 1 - is_sent, 0)
+
+
+def test_events_of_quiet_hours_are_one_message_at_their_end(shop: Shop, line: Line) -> None:
+    make(shop, quiet_hours="22:00-07:00")
+    night = datetime(2026, 11, 21, 18, tzinfo=UTC)  # 1:00 in Bangkok
+    for number in range(5):
+        publish(shop, at=night + number * MINUTE)
+        assert drain(night + number * MINUTE) == 0
+    assert drain(datetime(2026, 11, 22, 0, 0, tzinfo=UTC)) == len(line.texts) == 1
+    assert states() == ["succeeded"] * 5
+
+
+def test_test_message_is_sent_in_quiet_hours_but_once_a_minute(shop: Shop, line: Line) -> None:
+    destination = make(shop, quiet_hours="00:00-23:59")
+    for _ in range(3):
+        redelivery.test(
+            merchant=shop.merchant,
+            webhook_id=destination.id,
+            now=NOW,
+            not_found=endpoints.not_found(destination),
+        )
+    assert [drain(NOW), drain(NOW + MINUTE / 2), drain(NOW + MINUTE)] == [1, 0, 1]
+    assert line.texts[0].startswith(f"{shop.merchant.name} (test)\nข้อความทดสอบ")
+
+
+def test_each_event_has_words_in_both_languages() -> None:
+    for event_type in [*EventType, *StaffEventType, DESTINATION_PING]:
+        body = orjson.dumps({"event": event_type, "data": {}, "timestamp": "2026-11-21T03:04:05.123Z"})
+        thai, english = (
+            texts.write([body], more=0, sender="Shop", language=language).subject for language in ("th", "en")
+        )
+        assert thai != english, event_type
+        assert any("ก" <= each <= "๛" for each in thai), event_type
+
+
+FAILURES = [
+    (refusal(400, "The request body has 1 error(s)"), "http_4xx"),
+    (refusal(401, "Authentication failed."), "http_4xx"),
+    (refusal(403, "Not authorized"), "http_4xx"),
+    (refusal(429, "You have reached your monthly limit.", **{"Retry-After": "8"}), "http_4xx"),
+    (refusal(500, "Internal server error"), "http_5xx"),
+    (Reply(closes=True), "reset"),
+]
+
+
+@pytest.mark.parametrize(("failure", "error"), FAILURES)
+def test_refused_line_message_is_sent_again_with_the_same_retry_key(
+    shop: Shop, line: Line, failure: Reply, error: str
+) -> None:
+    make(shop)
+    publish(shop)
+    line.failures.append(failure)
+    drain()
+    assert (errors(), states()) == ([error], ["pending"])
+    drain(NOW + MINUTE)
+    assert (errors(), states(), len(line.texts)) == ([error, ""], ["succeeded"], 1)
+    first, second = (each.headers["x-line-retry-key"] for each in line.requests)
+    assert first == second
+
+
+def test_retry_after_of_line_is_respected(shop: Shop, line: Line) -> None:
+    make(shop)
+    publish(shop)
+    line.failures.append(refusal(429, "slow down", **{"Retry-After": "3600"}))
+    drain()
+    assert Delivery.objects.get().due_at > NOW + timedelta(seconds=7)  # twice the usual wait at most
+
+
+def test_lost_answer_of_line_sends_no_second_message(shop: Shop, line: Line) -> None:
+    """The first attempt arrived and its answer was lost. What came meanwhile waits for the next message."""
+    make(shop)
+    publish(shop)
+
+    def accept_and_close(connection: object) -> None:
+        line.accept(line.requests[-1])
+        Reply(closes=True)(connection)  # type: ignore[arg-type]
+
+    line.failures.append(accept_and_close)
+    drain()
+    publish(shop, at=NOW + MINUTE / 2)
+    drain(NOW + MINUTE)
+    assert (errors(), states()) == (["reset", ""], ["pending", "succeeded"])
+    drain(NOW + 2 * MINUTE)
+    assert (len(line.texts), states()) == (2, ["succeeded"] * 2)
+
+
+def test_refused_recipient_and_silent_mail_server_are_failures(
+    shop: Shop, mail: MailServer, settings: Settings
+) -> None:
+    make(shop, TO_EMAIL)
+    publish(shop)
+    mail.refuses = "550 no such user"
+    drain()
+    settings.WEBHOOK_TIMEOUT_SECONDS, mail.is_silent = 0.2, True
+    drain(NOW + MINUTE)
+    assert errors() == ["smtp_5xx", "timeout"]
+    assert DeliveryAttempt.objects.earliest("id").excerpt == "550 no such user"
+
+
+def test_missing_mail_server_is_a_failure(shop: Shop, mail: MailServer, settings: Settings) -> None:
+    make(shop, TO_EMAIL)
+    publish(shop)
+    settings.EMAIL_PORT = 1
+    drain()
+    assert errors() == ["connect_refused"]
+
+
+def test_chat_that_refuses_for_days_is_paused_and_then_disabled(shop: Shop, line: Line) -> None:
+    make(shop, to=BLOCKED)
+    now = NOW
+    while Endpoint.objects.get().status == "active":
+        publish(shop, at=now)
+        drain(now)
+        now += timedelta(hours=6)
+    assert Endpoint.objects.get().disabled_reason == "failing"
+    assert "held" in states()
+
+
+def test_token_is_sealed_and_in_no_log_or_attempt(
+    shop: Shop, line: Line, caplog: pytest.LogCaptureFixture
+) -> None:
+    destination = make(shop)
+    line.failures.append(refusal(401, "Authentication failed."))
+    publish(shop)
+    drain()
+    assert destination.secret not in caplog.text
+    assert destination.secret not in str(DeliveryAttempt.objects.values_list())
+    assert destination.secret not in Endpoint.objects.get().secret_sealed
+
+
+BAD_ROWS = [
+    {"url": "https://shop.example"},
+    {"recipient": ""},
+    {"language": ""},
+    {"language": "de"},
+    {"secret_sealed": ""},
+    {"type": EndpointType.EMAIL},
+    {"type": EndpointType.WEBHOOK},
+    {"type": "sms"},
+    {"quiet_hours": "22:00-22:00"},
+    {"quiet_hours": "24:00-07:00"},
+    {"quiet_hours": "22:00"},
+]
+
+
+@pytest.mark.parametrize("fields", BAD_ROWS)
+def test_database_refuses_half_a_destination(shop: Shop, fields: dict[str, str]) -> None:
+    destination = make(shop)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Endpoint.objects.filter(pk=destination.pk).update(**fields)
+
+
+def test_database_refuses_a_webhook_without_a_merchant() -> None:
+    key = ids.new("wh_", NOW)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Endpoint.objects.create(
+            id=key,
+            url="https://shop.example",
+            events=[],
+            secret_sealed=vault.seal("x" * 20, context=key),
+            created_at=NOW,
+            updated_at=NOW,
+        )

@@ -1,0 +1,144 @@
+"""Create and change destinations: LINE chats and email addresses that get messages about events.
+
+The other functions about endpoints, such as `endpoints.delete` and `redelivery.test`, serve them too.
+"""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db import transaction
+
+from core import ids, vault
+from core.errors import ApiError
+from core.http import received
+from merchants.models import Merchant
+from webhooks import endpoints
+from webhooks.errors import (
+    DestinationNotFound,
+    EmailNotConfigured,
+    InvalidQuietHours,
+    InvalidTo,
+    InvalidToken,
+    TooManyDestinations,
+)
+from webhooks.models import (
+    NO_HOURS,
+    QUIET_HOURS,
+    Endpoint,
+    EndpointAction,
+    EndpointActionType,
+    EndpointHealth,
+    EndpointType,
+    Language,
+)
+
+TYPES = (EndpointType.LINE, EndpointType.EMAIL)
+LINE_CHAT = re.compile(r"[UCR][0-9a-f]{32}", re.ASCII)
+LINE_TOKEN = re.compile(r"[0-9A-Za-z+/=._-]{20,500}", re.ASCII)
+
+
+@transaction.atomic
+def create(
+    *,
+    merchant: Merchant | None,
+    type: str,
+    to: str,
+    events: Iterable[str],
+    now: datetime,
+    token: str = "",
+    language: str = Language.TH,
+    quiet_hours: str = "",
+) -> Endpoint:
+    """Create a destination; without a merchant, of the operator.
+
+    Raises EmailNotConfigured, TooManyDestinations, InvalidTo, InvalidToken, InvalidQuietHours.
+    """
+    if type == EndpointType.EMAIL and not (settings.EMAIL_HOST and settings.EMAIL_FROM):
+        raise EmailNotConfigured()
+    if merchant is not None:  # so that each of several creations counts the others
+        Merchant.objects.select_for_update(no_key=True).get(pk=merchant.id)
+    limit = settings.WEBHOOKS_PER_MERCHANT
+    if Endpoint.objects.of(merchant).destinations().count() >= limit:
+        raise TooManyDestinations(limit=limit)
+    destination = Endpoint(
+        id=ids.new("dst_", now), merchant=merchant, type=type, events=[], created_at=now, updated_at=now
+    )
+    _set(destination, to=to, token=token, events=events, language=language, quiet_hours=quiet_hours)
+    destination.save(force_insert=True)
+    EndpointHealth.objects.create(endpoint=destination)
+    EndpointAction.record(destination.id, EndpointActionType.CREATED, now=now)
+    return destination
+
+
+@transaction.atomic
+def change(
+    *, merchant: Merchant | None, destination_id: str, now: datetime, status: str | None = None, **fields: Any
+) -> Endpoint:
+    """Change these fields, as `create` takes them. Raises DestinationNotFound, and the errors of fields."""
+    destination = endpoints.find_for_update(
+        merchant=merchant, webhook_id=destination_id, not_found=DestinationNotFound
+    )
+    if fields:
+        before, chat = destination.events, destination.recipient
+        _set(destination, **fields)
+        if destination.events != before:
+            detail = "before: " + ", ".join(before)
+            EndpointAction.record(destination.id, EndpointActionType.EVENTS_CHANGED, now=now, detail=detail)
+        if fields.keys() - {"events"}:
+            EndpointAction.record(destination.id, EndpointActionType.CHANGED, now=now)
+        if destination.recipient != chat or "token" in fields:
+            endpoints.reset_health(destination, now, verified_at=None)
+    endpoints.change_status(destination, status, now)
+    return destination
+
+
+def _set(destination: Endpoint, **fields: Any) -> None:
+    """Check and set these fields."""
+    is_line = destination.type == EndpointType.LINE
+    if "to" in fields:
+        destination.recipient = to = fields["to"].strip()
+        is_right = bool(LINE_CHAT.fullmatch(to)) if is_line else _is_email(to)
+        rule = "a LINE user, group or room id" if is_line else "an email address"
+        _check(is_right, InvalidTo, "to", to, f"must be {rule}")
+    if "token" in fields:
+        token = fields["token"]
+        if is_line:
+            _check(
+                LINE_TOKEN.fullmatch(token) is not None,
+                InvalidToken,
+                "token",
+                token,
+                "is missing or malformed",
+            )
+            destination.secret_sealed = vault.seal(token, context=destination.id)
+        else:
+            _check(token == "", InvalidToken, "token", token, "belongs to type line")
+    if "quiet_hours" in fields:
+        destination.quiet_hours = hours = fields["quiet_hours"]
+        is_right = hours == "" or bool(
+            re.fullmatch(QUIET_HOURS, hours, re.ASCII) and not re.match(NO_HOURS, hours)
+        )
+        _check(
+            is_right, InvalidQuietHours, "quiet_hours", hours, "must have two different times, or be empty"
+        )
+    if "events" in fields:
+        destination.events = list(dict.fromkeys(fields["events"]))
+    destination.language = fields.get("language", destination.language)
+
+
+def _is_email(text: str) -> bool:
+    try:
+        validate_email(text)
+    except ValidationError:
+        return False
+    return text.isascii()
+
+
+def _check(is_right: bool, error: type[ApiError], name: str, value: str, rule: str) -> None:
+    if not is_right:
+        raise error(param=name, detail=rule, received=received.describe(value, is_shown=False))

@@ -1,0 +1,39 @@
+"""The form of a destination of the operator."""
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from audit_trail.act_pages import ReasonForm
+from webhooks.destinations import TYPES
+from webhooks.models import Language, StaffEventType
+
+
+class DestinationForm(ReasonForm):
+    type = forms.ChoiceField(
+        choices=[(each.value, each.label) for each in TYPES], widget=forms.RadioSelect, label=_("Kind")
+    )
+    to = forms.CharField(
+        max_length=254,
+        label=_("To"),
+        help_text=_("An email address, or the id of a LINE user, group or room."),
+    )
+    line_token = forms.CharField(
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        label=_("Channel access token"),
+        help_text=_("Of your LINE channel. Nobody can read it later. Leave empty for an email address."),
+    )
+    events = forms.MultipleChoiceField(
+        choices=[(each.value, each.value) for each in StaffEventType],
+        initial=list(StaffEventType),
+        widget=forms.CheckboxSelectMultiple,
+        label=_("Events"),
+    )
+    language = forms.ChoiceField(choices=Language.choices, initial=Language.TH, label=_("Language"))
+    quiet_hours = forms.CharField(
+        required=False,
+        max_length=11,
+        label=_("Quiet hours"),
+        help_text=_("In Bangkok, such as 22:00-07:00. Messages wait for their end."),
+    )
