@@ -16,6 +16,7 @@ from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused, I
 from merchants.errors import (
     AuthenticationFailed,
     InsufficientScope,
+    MerchantSuspended,
     RateLimitExceeded,
     TooManyExports,
     TooManyRefusedKeys,
@@ -27,6 +28,7 @@ ALWAYS_POSSIBLE: list[ErrorType] = [errors.InternalError, errors.ServiceUnavaila
 KEY_ERRORS: list[ErrorType] = [
     AuthenticationFailed,
     InsufficientScope,
+    MerchantSuspended,
     RateLimitExceeded,
     TooManyRefusedKeys,
 ]

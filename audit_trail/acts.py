@@ -40,6 +40,8 @@ class Act(models.TextChoices):
     DESTINATION_DELETED = "destination_deleted", _("Deleted a destination for messages to staff")
     DELIVERIES_REPLAYED = "deliveries_replayed", _("Replayed held deliveries")
     MERCHANT_CREATED = "merchant_created", _("Created the merchant")
+    MERCHANT_SUSPENDED = "merchant_suspended", _("Suspended the merchant")
+    SUSPENSION_LIFTED = "suspension_lifted", _("Lifted the suspension of the merchant")
     MERCHANT_RENAMED = "merchant_renamed", _("Renamed the merchant")
     TAX_DETAILS_SET = "tax_details_set", _("Set the tax details")
     BANK_CONNECTED = "bank_connected", _("Connected the bank")

@@ -28,6 +28,8 @@ CONFIRMED_ACTS = frozenset(
         Act.PAYOUT_SCHEDULE_CHANGED,
         Act.MONTH_CLOSED,
         Act.MERCHANT_CREATED,
+        Act.MERCHANT_SUSPENDED,
+        Act.SUSPENSION_LIFTED,
         # The name, the logo and the contact that payers see, and the sites that may frame the payment page.
         Act.MERCHANT_RENAMED,
         Act.PAGE_SETTINGS_CHANGED,

@@ -29,9 +29,10 @@ class MerchantAdmin(ActingAdmin):
         "biller_id",
         "late_money",
         "refuses_open_reference",
+        "suspended_at",
         "created_at",
     ]
-    list_filter = ["mode", "bank", "late_money"]
+    list_filter = ["mode", "bank", "late_money", ("suspended_at", admin.EmptyFieldListFilter)]
     search_fields = ["=id", "name", "=biller_id"]
     sortable_by = ("name", "created_at")
     list_acts = NEW_MERCHANT_ACTS

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from django.db import IntegrityError
 from rest_framework.request import Request
 
 from core.database import replica
@@ -12,7 +13,7 @@ from core.http.api import ApiViewSet
 from core.http.openapi import Operation, operation_of
 from merchants import csv_lists, key_rate_limit
 from merchants.authentication import NOTHING_ELSE, ReadWithKey, authenticate, merchant_of
-from merchants.errors import InsufficientScope
+from merchants.errors import InsufficientScope, MerchantSuspended
 from merchants.models import ApiKey
 
 __all__ = ["MerchantViewSet", "merchant_of"]
@@ -39,6 +40,11 @@ class MerchantViewSet(ApiViewSet):
             self.get = partial(
                 csv_lists.respond, self.get, operation=operation, merchant_id=merchant_of(request).id
             )
+
+    def handle_exception(self, exc: Exception) -> Any:
+        # It was suspended after its key was read: the database refuses what it would make.
+        is_suspended = isinstance(exc, IntegrityError) and " is suspended\n" in str(exc)
+        return super().handle_exception(MerchantSuspended() if is_suspended else exc)
 
     def _check_scope(self, request: Request) -> Operation | None:
         """Return the operation. Raises InsufficientScope, and RuntimeError for one that declares no scope."""

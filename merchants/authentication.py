@@ -86,7 +86,8 @@ def authenticate_headers(
 def _find_key(
     digest: bytes | None, now: datetime, other: ReadWithKey, arguments: Mapping[str, Any]
 ) -> tuple[Merchant, ApiKey, Sequence[Any]]:
-    """The merchant, the key and other columns, by one query. Raises AuthenticationFailed, AddressNotAllowed.
+    """The merchant, the key and other columns, by one query. Raises AuthenticationFailed, AddressNotAllowed,
+    MerchantSuspended.
 
     digest: the hash of the secret, or None if the header has no key.
     """
@@ -103,7 +104,9 @@ def _find_key(
         raise AddressNotAllowed()
     refused_keys.remember_valid(bytes(key.digest))
     _record_use(key, now)
-    return rows.instance(Merchant, found[_KEY_COLUMNS:_ALL_COLUMNS]), key, found[_ALL_COLUMNS:]
+    merchant = rows.instance(Merchant, found[_KEY_COLUMNS:_ALL_COLUMNS])
+    merchant.check_open()
+    return merchant, key, found[_ALL_COLUMNS:]
 
 
 @lru_cache

@@ -15,6 +15,11 @@ class AddressNotAllowed(InsufficientScope):
     message = "This key may not be used from this address."
 
 
+class MerchantSuspended(NotPermitted):
+    code = "merchant_suspended"
+    message = "This merchant is suspended. Money that arrives is kept. Ask the operator of the service."
+
+
 class RateLimitExceeded(RateLimitError):
     code = "rate_limit_exceeded"
     message = "Too many requests with this key. Try again in {retry_after} s."

@@ -124,6 +124,30 @@ MERCHANT_ACTS = (
         form=IssueKeyForm,
     ),
     _act(
+        slug="suspend",
+        label=_("Suspend"),
+        act=Act.MERCHANT_SUSPENDED,
+        permission="merchants.suspend_merchant",
+        explain=_about(
+            _(
+                "From now on the keys of %(name)s are refused. It makes no codes, charges no cards, and its "
+                "refunds and withdrawals wait. Money that arrives is credited. Lifting it restores all."
+            )
+        ),
+        run=lambda merchant, values, now: services.suspend(merchant.pk, now=now),
+        is_possible=lambda merchant, now: merchant.suspended_at is None,
+        is_dangerous=True,
+    ),
+    _act(
+        slug="lift-suspension",
+        label=_("Lift the suspension"),
+        act=Act.SUSPENSION_LIFTED,
+        permission="merchants.suspend_merchant",
+        explain=_about(_("%(name)s works as before, and the orders that waited are sent.")),
+        run=lambda merchant, values, now: services.lift_suspension(merchant.pk),
+        is_possible=lambda merchant, now: merchant.suspended_at is not None,
+    ),
+    _act(
         slug="accept-late-money",
         label=_("Accept payments after expiry"),
         explain=_about(

@@ -12,6 +12,7 @@ from core.database import triggers
 from core.database.columns import PublicIdKey, known
 from core.http.scopes import Scope
 from core.thai.tax_ids import BRANCH, HEAD_OFFICE
+from merchants.errors import MerchantSuspended
 
 MAX_SEEN_NETWORKS = 20
 MAX_ORIGINS, MAX_ORIGIN_LENGTH = 10, 255
@@ -105,9 +106,15 @@ class Merchant(models.Model):
         help_text="Satang: the median of the latest payments; empty before the first 20.",
     )
     created_at = models.DateTimeField()
+    suspended_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Since then its keys are refused, and it makes no codes and sends no money.",
+    )
 
     class Meta:
         permissions = [
+            ("suspend_merchant", "Can suspend merchants, and lift that"),
             ("create_merchant", "Can create merchants"),
             ("rename_merchant", "Can rename merchants"),
             ("set_late_money", "Can decide what happens to payments after expiry"),
@@ -152,6 +159,11 @@ class Merchant(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.mode})"
+
+    def check_open(self) -> None:
+        """Raises MerchantSuspended."""
+        if self.suspended_at is not None:
+            raise MerchantSuspended()
 
 
 class PageSettings(models.Model):

@@ -12,6 +12,7 @@ from audit_trail import recording, values
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import ids, plain_text, request_context
+from core.database import rows
 from core.http import client_addresses
 from core.http.scopes import Scope
 from core.observing import security_log
@@ -155,6 +156,38 @@ def refuse_open_references(merchant_id: str, is_on: bool) -> None:
     """Set whether a reference can have one open code only. It applies to codes that are made from now on."""
     with recorded(Act.OPEN_REFERENCES_CHANGED, Merchant.objects.get(pk=merchant_id)):
         Merchant.objects.filter(pk=merchant_id).update(refuses_open_reference=is_on)
+
+
+@transaction.atomic
+def suspend(merchant_id: str, *, now: datetime) -> None:
+    """Refuse its keys, new codes, cards and payouts from now on. A repeat changes nothing.
+
+    Orders of refunds and withdrawals wait. Money that arrives is credited.
+    """
+    _set_suspended(Act.MERCHANT_SUSPENDED, merchant_id, now)
+
+
+@transaction.atomic
+def lift_suspension(merchant_id: str) -> None:
+    """All is as it was before the suspension. Orders that waited are sent."""
+    _set_suspended(Act.SUSPENSION_LIFTED, merchant_id, None)
+
+
+def _set_suspended(act: Act, merchant_id: str, at: datetime | None) -> None:
+    # This lock waits for the orders that are submitted at this moment (`lock_suspension`).
+    merchant = Merchant.objects.select_for_update(no_key=True).get(pk=merchant_id)
+    if (merchant.suspended_at is None) != (at is None):
+        with recorded(act, merchant):
+            merchant.suspended_at = at
+            merchant.save(update_fields=["suspended_at"])
+
+
+def lock_suspension(merchant_id: str) -> bool:
+    """Whether it is suspended. That does not change until the caller's transaction ends."""
+    found = rows.run(
+        "SELECT suspended_at IS NOT NULL FROM merchants_merchant WHERE id = %s FOR SHARE", [merchant_id]
+    )
+    return bool(found.fetchone() == (True,))
 
 
 def set_page_origins(merchant_id: str, texts: Sequence[str]) -> Merchant:

@@ -31,6 +31,10 @@ class QrCodeInReview(QrCodeGone):
     message = "Do not pay this QR code: money arrived for it that does not match."
 
 
+class QrCodeSuspended(QrCodeGone):
+    message = "Do not pay this QR code: its shop takes no payments now."
+
+
 class TooManyQrCards(RateLimitExceeded):
     message = "Too many QR cards of this merchant. Try again in {retry_after} s."
 

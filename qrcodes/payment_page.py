@@ -26,7 +26,7 @@ from merchants.models import Mode
 from merchants.payer_pages import language_of
 from payments.models import HELD_EXCESS_STATUSES, HELD_STATUSES, Payment, PaymentStatus
 from qrcodes import images, qr_cards, services
-from qrcodes.errors import QrCodeGone, QrCodeInReview, QrCodeNotFound, TooManyPageRequests
+from qrcodes.errors import QrCodeGone, QrCodeInReview, QrCodeNotFound, QrCodeSuspended, TooManyPageRequests
 from qrcodes.models import word_of
 from qrcodes.qr_cards import CardRequest
 from qrcodes.services import NotRenewable
@@ -48,6 +48,7 @@ class PageState(StrEnum):
     EXCESS = "excess"  # paid, and more arrived
     REFUNDED = "refunded"
     REVIEW = "review"  # not paid; money arrived that does not match
+    SUSPENDED = "suspended"  # its shop takes no payments now
     EXPIRED = "expired"
     FAILED = "failed"
 
@@ -186,6 +187,8 @@ def check_payable(payment: Payment, now: datetime) -> None:
     shown = _shown(payment, now)
     if shown.state == PageState.REVIEW:
         raise QrCodeInReview(status=shown.state)
+    if shown.state == PageState.SUSPENDED:
+        raise QrCodeSuspended(status=shown.state)
     if shown.state != PageState.PENDING:
         raise QrCodeGone(status=payment.status_at(now))
 
@@ -199,7 +202,9 @@ def _check_rate(request: HttpRequest, name: str, rate: RateLimit) -> None:
 def _find(request: HttpRequest, qr_code_id: str) -> Payment:
     """The payment of the code. Raises TooManyPageRequests, QrCodeNotFound."""
     _check_rate(request, "payment-page", RATE)
-    payments = Payment.objects.filter(pk=ids.of_payment(qr_code_id), qr_code_id=qr_code_id)
+    payments = Payment.objects.select_related("merchant").filter(
+        pk=ids.of_payment(qr_code_id), qr_code_id=qr_code_id
+    )
     return ids.find(qr_code_id, "qr_", payments.first, QrCodeNotFound)
 
 
@@ -210,6 +215,8 @@ def _shown(payment: Payment, now: datetime) -> _Shown:
         found = payment.exceptions.filter(status__in=(*HELD_STATUSES, *HELD_EXCESS_STATUSES))
         held = sum(exception.held_amount for exception in found)
     if not held:
+        if status == PaymentStatus.PENDING and payment.merchant.suspended_at is not None:
+            return _Shown(PageState.SUSPENDED)
         return _Shown(PageState.PAID if status == PaymentStatus.SUCCEEDED else PageState(status))
     return _Shown(PageState.EXCESS if payment.completed_at is not None else PageState.REVIEW, held)
 
@@ -235,7 +242,7 @@ def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
         "is_renewable": shown.state in ENDED and services.is_renewable(payment, now),
         "is_open": is_open,
         "may_change": is_open
-        or shown.state == PageState.REVIEW
+        or shown.state in (PageState.REVIEW, PageState.SUSPENDED)
         or (shown.state == PageState.EXPIRED and now - expires_at < ASKS_AFTER_EXPIRY),
         "has_sandbox_bank": payment.merchant.mode == Mode.TEST and bool(settings.SANDBOX_BANK_SECRET),
     }

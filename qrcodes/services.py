@@ -54,11 +54,14 @@ def generate(
     payment_link_id: str | None = None,
     **fields: Any,
 ) -> NewQrCode:
-    """Build a code for `amount` satang with its pending payment. Raises BankNotConfigured.
+    """Build a code for `amount` satang with its pending payment.
+
+    Raises MerchantSuspended, BankNotConfigured.
 
     `subscriptions` of the merchant's endpoints: they get the event. replaces: see `renew`. Each visitor of a
     payment link may have a code with its reference.
     """
+    merchant.check_open()
     if not merchant.bank or not merchant.biller_id:
         raise BankNotConfigured()
     payment_id = Payment.new_id(now)
@@ -149,6 +152,7 @@ def is_renewable(payment: Payment, now: datetime) -> bool:
         and payment.payment_link_id is None  # its page makes another
         and not payment.has_exceptions
         and not payment.qr_code.actor
+        and payment.merchant.suspended_at is None
     )
 
 

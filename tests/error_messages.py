@@ -31,6 +31,8 @@ MESSAGES = {
     "invalid_order": "{param} of the order is missing or malformed.",
     "invalid_order_signature": "The signature of the order is missing, wrong or too old.",
     "invalid_signature": "The signature is missing, wrong or too old.",
+    "merchant_suspended": "This merchant is suspended. Money that arrives is kept. Ask the operator of the "
+    "service.",
     "order_not_found": "The bank has no order with this reference.",
     "order_reference_reused": "Another order has this reference.",
     "partial_refund_not_supported": "The bank of this payment supports only a full refund: {whole}.",

@@ -31,6 +31,7 @@ from core.digests import Sealed
 from core.work import due_work
 from core.work.due_work import DueWork
 from merchants import bank_connections
+from merchants import services as merchants
 from merchants.errors import BankNotConfigured
 from transfers import circuit_breakers, history, safe_mode, schedule, sent_orders
 from transfers.circuit_breakers import Counterparty
@@ -286,13 +287,14 @@ def _prepare_call(transfer: Transfer, handler: TransferHandler, now: datetime) -
 def submit(order_id: str, handler: TransferHandler, *, now: datetime) -> bool:
     """Submit a queued order before the call.
 
-    Returns False if it must not be sent: held, not queued, or safe mode is on. This is the last look at safe
-    mode, in the transaction that decides to send.
+    Returns False if it must not be sent: held, not queued, of a suspended merchant, or safe mode is on. This
+    is the last look at both, in the transaction that decides to send.
     """
     transfer = _lock(order_id, handler)
     if transfer.state != TransferState.QUEUED or safe_mode.is_on():
         return False
-    if not _has_ordered_account(transfer, handler) or handler.is_held(transfer, now=now):
+    is_suspended = transfer.purpose != "return" and merchants.lock_suspension(transfer.merchant_id)
+    if not _has_ordered_account(transfer, handler) or is_suspended or handler.is_held(transfer, now=now):
         due_at = now + schedule.delay(schedule.HOLD_SECONDS)
         Transfer.objects.filter(pk=transfer.pk).update(due_at=due_at, lease_until=None)
         # The history has one event for each hold, not one for each try.

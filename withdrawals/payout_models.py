@@ -31,6 +31,7 @@ class SkipReason(models.TextChoices):
     NEGATIVE_BALANCE = "negative_balance", _("The merchant had a debt")
     ACCOUNT_NOT_ALLOWED = "payout_account_not_allowed", _("The account was not on the list any more")
     ACCOUNT_TOO_NEW = "payout_account_too_new", _("The waiting period of the account was not over")
+    SUSPENDED = "merchant_suspended", _("The merchant was suspended")
     SAFE_MODE = "safe_mode", _("All outgoing money was paused")
     MISSED = "missed", _("Nothing ran at its time or later on its day")
 

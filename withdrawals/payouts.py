@@ -86,6 +86,8 @@ def _skip_reason(schedule: PayoutSchedule, due_at: datetime, now: datetime) -> s
     # A restored database does not know whether the night was paid.
     if safe_mode.is_on() or SafeMode.objects.filter(ended_at__gte=due_at).exists():
         return SkipReason.SAFE_MODE
+    if merchant.suspended_at is not None:
+        return SkipReason.SUSPENDED
     try:
         payout_accounts.check_listed(merchant.pk, account.bank_code, account.account, now=now)
     except (PayoutAccountNotAllowed, PayoutAccountTooNew) as refusal:

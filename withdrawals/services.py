@@ -37,8 +37,10 @@ def create(
     """Reserve `amount` satang and queue the transfer.
 
     withdrawal_id: of a withdrawal that a restore lost. note: for the second person who may have to approve.
-    Raises BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew, InsufficientFunds.
+    Raises MerchantSuspended, BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew,
+    InsufficientFunds.
     """
+    merchant.check_open()
     route = transfers.checked_route(accounts.bank(merchant.bank), merchant.id)
     payout_accounts.check(merchant.id, fields["bank_code"], bank_account, now=now)
     order = TransferOrder(

@@ -61,9 +61,10 @@ class Migration(migrations.Migration):
                 ('withholds_tax', models.BooleanField(db_default=False, default=False, help_text='It withholds 3 percent of the fees of its bank and acquirer, and pays them as tax.')),
                 ('usual_amount', models.BigIntegerField(editable=False, help_text='Satang: the median of the latest payments; empty before the first 20.', null=True)),
                 ('created_at', models.DateTimeField()),
+                ('suspended_at', models.DateTimeField(blank=True, help_text='Since then its keys are refused, and it makes no codes and sends no money.', null=True)),
             ],
             options={
-                'permissions': [('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_page_settings', 'Can set how payment pages show a shop, and whom payers can ask'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
+                'permissions': [('suspend_merchant', 'Can suspend merchants, and lift that'), ('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_page_settings', 'Can set how payment pages show a shop, and whom payers can ask'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
             },
         ),
         migrations.CreateModel(

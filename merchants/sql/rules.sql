@@ -1,11 +1,17 @@
--- For tables into which each payment writes a row: its merchant exists. A merchant is never deleted and keeps its id,
--- so a look is enough. A foreign key would lock the row of the merchant, and write the lock, for each payment.
-CREATE OR REPLACE FUNCTION merchants_check_known() RETURNS trigger
+-- For tables into which each payment writes a row: its merchant exists, and is not suspended. A merchant is never deleted
+-- and keeps its id, so a look is enough. A foreign key would lock the row of the merchant, and write the lock, for each
+-- payment. So what begins at the same moment as a suspension may still be made; a payout is judged again before it is sent.
+CREATE OR REPLACE FUNCTION merchants_check_open() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    is_suspended boolean;
 BEGIN
-    IF NOT EXISTS (SELECT FROM public.merchants_merchant WHERE id = NEW.merchant_id) THEN
+    SELECT suspended_at IS NOT NULL INTO is_suspended FROM public.merchants_merchant WHERE id = NEW.merchant_id;
+    IF is_suspended IS NULL THEN
         RAISE EXCEPTION 'there is no merchant %', NEW.merchant_id USING ERRCODE = 'foreign_key_violation';
+    ELSIF is_suspended THEN
+        RAISE EXCEPTION 'merchant % is suspended', NEW.merchant_id USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
 END $$;

@@ -1,5 +1,5 @@
-CREATE OR REPLACE TRIGGER merchants_check_known BEFORE INSERT ON payments_payment
-    FOR EACH ROW EXECUTE FUNCTION merchants_check_known();
+CREATE OR REPLACE TRIGGER merchants_check_open BEFORE INSERT ON payments_payment
+    FOR EACH ROW EXECUTE FUNCTION merchants_check_open();
 
 
 CREATE OR REPLACE FUNCTION payments_protect_bank() RETURNS trigger

@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('day', models.DateField(verbose_name='night')),
                 ('amount', models.BigIntegerField(help_text='Satang of all its withdrawals.')),
-                ('skip_reason', models.CharField(blank=True, choices=[('nothing_available', 'Nothing was above the float'), ('too_small', 'Less than the smallest withdrawal was above the float'), ('negative_balance', 'The merchant had a debt'), ('payout_account_not_allowed', 'The account was not on the list any more'), ('payout_account_too_new', 'The waiting period of the account was not over'), ('safe_mode', 'All outgoing money was paused'), ('missed', 'Nothing ran at its time or later on its day')], default='', max_length=26)),
+                ('skip_reason', models.CharField(blank=True, choices=[('nothing_available', 'Nothing was above the float'), ('too_small', 'Less than the smallest withdrawal was above the float'), ('negative_balance', 'The merchant had a debt'), ('payout_account_not_allowed', 'The account was not on the list any more'), ('payout_account_too_new', 'The waiting period of the account was not over'), ('merchant_suspended', 'The merchant was suspended'), ('safe_mode', 'All outgoing money was paused'), ('missed', 'Nothing ran at its time or later on its day')], default='', max_length=26)),
                 ('created_at', models.DateTimeField()),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
                 'verbose_name_plural': 'nightly payouts',
                 'default_permissions': ('view',),
                 'indexes': [models.Index(fields=['day', 'id'], name='payout_night_newest_first')],
-                'constraints': [models.UniqueConstraint(fields=('merchant', 'day'), name='payout_night_once'), models.CheckConstraint(condition=models.Q(models.Q(('amount', 0), ('skip_reason__in', ['nothing_available', 'too_small', 'negative_balance', 'payout_account_not_allowed', 'payout_account_too_new', 'safe_mode', 'missed'])), models.Q(('amount__gt', 0), ('skip_reason', '')), _connector='OR'), name='payout_night_paid_or_skipped')],
+                'constraints': [models.UniqueConstraint(fields=('merchant', 'day'), name='payout_night_once'), models.CheckConstraint(condition=models.Q(models.Q(('amount', 0), ('skip_reason__in', ['nothing_available', 'too_small', 'negative_balance', 'payout_account_not_allowed', 'payout_account_too_new', 'merchant_suspended', 'safe_mode', 'missed'])), models.Q(('amount__gt', 0), ('skip_reason', '')), _connector='OR'), name='payout_night_paid_or_skipped')],
             },
         ),
         pgtrigger.migrations.AddTrigger(

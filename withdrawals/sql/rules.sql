@@ -1,3 +1,7 @@
+CREATE OR REPLACE TRIGGER merchants_check_open BEFORE INSERT ON withdrawals_withdrawal
+    FOR EACH ROW EXECUTE FUNCTION merchants_check_open();
+
+
 CREATE OR REPLACE FUNCTION withdrawals_check_unreachable() RETURNS trigger
     LANGUAGE plpgsql
     AS $$

@@ -67,7 +67,7 @@ CONFIRMED_PERMISSIONS = {
     "withdrawals.change_payoutschedule",
     "merchants.create_merchant", "merchants.connect_bank", "merchants.rename_merchant",
     "merchants.set_page_origins", "merchants.set_page_settings", "merchants.set_unsettled",
-    "payments.set_fees",
+    "merchants.suspend_merchant", "payments.set_fees",
     "merchants.issue_key", "merchants.roll_key", "merchants.revoke_key", "console.reset_second_factor",
     "reconciliation.send_back_exception", "reconciliation.send_to_exception",
     "reconciliation.manual_return_exception", "reconciliation.write_off_exception",

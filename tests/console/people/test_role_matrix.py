@@ -71,7 +71,7 @@ MERCHANT_SLUGS = (
     *("withdraw-unsettled", "wait-for-settlement", "set-fees"),
     *("refuse-open-references", "allow-open-references", "page-origins", "page-settings", "test-connection"),
     *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
-    *("set-nightly-payout", "stop-nightly-payout"),
+    *("set-nightly-payout", "stop-nightly-payout", "suspend", "lift-suspension"),
 )
 EMPTY_CLOSE = json.dumps(
     {"currency": "THB", "closed_at": "", "ledger": {"entries": 0, "hash": ""}, "audit_trail": None}
