@@ -14,6 +14,7 @@ from core.database.triggers import sql_list
 from counts.counting import CLOSED
 from counts.lists import CountedList
 from ledger.balance_transactions import BALANCE_TRANSACTIONS, SIGNS
+from links.models import LINKS
 from payments.match_results import HELD_RESULTS, PAYMENT_RESULTS, MatchResult
 from payments.models import CLOCK_SKEW, PAYMENTS
 from refunds.models import REFUNDS
@@ -24,7 +25,7 @@ from withdrawals.models import WITHDRAWALS
 FILES = ("ledger", "payment", "reconciliation", "money_out", "approval")
 BLOCK = re.compile(r"^-- (?:rule: (.+)|define (\w+).*)\n", re.MULTILINE)
 COUNTED_LISTS: list[CountedList[Any]] = [
-    TRANSACTIONS, PAYMENTS, EVENTS, DELIVERIES, REFUNDS, WITHDRAWALS, BALANCE_TRANSACTIONS,
+    TRANSACTIONS, PAYMENTS, EVENTS, DELIVERIES, REFUNDS, WITHDRAWALS, BALANCE_TRANSACTIONS, LINKS,
 ]  # fmt: skip
 # A payment succeeded by this bank transaction.
 CREDITED = """(

@@ -246,3 +246,10 @@ def test_closing_reads_each_kind(counted_list: CountedList[Any]) -> None:
     named = set(re.findall(r"'([\w.]+)'", definition.split("LATERAL")[1]))
     if counted_list.is_merged:
         assert {value for kind in counted_list.kinds for value in kind.split("/")} <= named
+
+
+def test_audit_looks_at_each_counted_list() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT substr(proname, 14) FROM pg_proc WHERE proname ~ '^counts_close_'")
+        counted = {name for (name,) in cursor}
+    assert counted == {each.name for each in COUNTED_LISTS}
