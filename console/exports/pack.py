@@ -215,15 +215,12 @@ class Pack:
         """By payment or refund, and type of journal. Empty if the fee was not known; zero has no entry."""
         subjects = [*refunds, *(each.pk for each in payments)]
         journals = Journal.objects.filter(subject_id__in=subjects, type__in=FEE_JOURNALS)
-        later = set(
-            journals.filter(type=JournalType.FEE, created_at__gte=self.until).values_list(
-                "subject_id", flat=True
-            )
-        )
-        found: dict[str, Fees] = {
-            each.pk: {} if each.fee is None or each.pk in later else {JournalType.PAYMENT: [0, 0]}
-            for each in payments
-        } | {each: {} for each in refunds}
+        after = journals.filter(type=JournalType.FEE, created_at__gte=self.until)
+        later = set(after.values_list("subject_id", flat=True))
+        found: dict[str, Fees] = {each: {} for each in subjects}
+        for each in payments:
+            if each.fee is not None and each.pk not in later:
+                found[each.pk] = {JournalType.PAYMENT: [0, 0]}
         until = journals.filter(created_at__lt=self.until)
         entries = Entry.objects.filter(account__type__in=FEE_TYPES, journal__in=until)
         columns = ("journal__subject_id", "journal__type", "account__type", "amount")

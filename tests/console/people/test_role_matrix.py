@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -32,7 +32,7 @@ from operations.models import DailyClose, MonthClose
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
 from reconciliation.models import BankTransaction, SlipCheck
 from refunds.models import Refund
-from settlements.models import OpenQuestion
+from settlements.models import AcquirerTransfer, OpenQuestion
 from tests import tables
 from tests.authenticator_app import enrolled
 from tests.conftest import SandboxBankClient, Shop, open_shop
@@ -194,15 +194,28 @@ class World:
             shop.merchant, bank_code="014", bank_account="4051234567", account_name="Malee", now=now
         )
         self.rows_of_acts["approvals.payoutaccount", "remove"] = self.account.pk
-        question = OpenQuestion.objects.create(
-            id=ids.new("oq_", now),
-            kind="adjustment",
-            acquirer="omise",
-            subject="x",
-            difference=1,
-            opened_at=now,
-        )
+        opened = {"acquirer": "omise", "subject": "x", "difference": 1, "opened_at": now}
+        question = OpenQuestion.objects.create(id=ids.new("oq_", now), kind="adjustment", **opened)
         self.rows_of_acts["settlements.openquestion", "close"] = question.pk
+        failed, paid = (
+            AcquirerTransfer.objects.create(
+                id=AcquirerTransfer.new_id(at),
+                acquirer="omise",
+                transfer_id=f"trsf_{state}",
+                amount=1,
+                fee=0,
+                fee_vat=0,
+                net_amount=1,
+                state=state,
+                created_at=at,
+                arrived_at=at if state == "paid" else None,
+            )
+            for state, at in (("failed", now - timedelta(days=1)), ("paid", now))
+        )
+        failed.items.create(kind="adjustment", reference="dspt_x", amount=1, net_amount=1)
+        about_failed = paid.questions.create(id=ids.new("oq_", now), kind="amount_differs", **opened)
+        self.rows_of_acts["settlements.openquestion", "failed-transfer"] = about_failed.pk
+        self.failed_transfer = failed
         self.slip = SlipCheck.objects.create(
             id="slp_x", sending_bank="014", transaction_id="A1", checked_at=now
         )
@@ -278,6 +291,7 @@ def probes(world: World) -> Iterator[Probe]:
             "bank_account": "4057654321",
             "account_name": "Malee",
             "account": world.account.pk,
+            "failed_transfer": world.failed_transfer.pk,
             "days": "every_day",
             "time": "21:00",
             "float_amount": "1",
