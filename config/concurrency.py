@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from django.conf import settings
 from django.http import parse_cookie
 
+from core.console.sites import PREFIXES
 from core.http import uploads
 from core.http.uploads import UploadKind
 
@@ -19,10 +20,9 @@ from core.http.uploads import UploadKind
 CARD_PAYMENT_PATHS = {"/v1/payments", "/Thai/v1/payments"}
 # Threads of the card pool for each slot of CARD_CONCURRENCY: replays, refusals and waiting repeats need some.
 THREADS_PER_CALL = 2
-CONSOLE_PREFIX = "/admin/"
 MONITORING_PATHS = {"/metrics", "/readyz"}
 DOCUMENT_PATHS = ("/guide", "/docs", "/openapi.", "/postman.json", "/llms.txt")
-LOGIN_PATH = "/admin/login/"
+LOGIN_PATHS = {"/admin/login/", "/shop/login/"}
 WAIT_SECONDS = 10.0
 # Requests that wait for one slot. Further ones are refused at once.
 MAX_WAITING = 16
@@ -76,7 +76,7 @@ class LimitByName:
 
 
 class Limits:
-    """Half of the threads serve the console; one of them serves everybody who is not logged in.
+    """Half of the threads serve the console and shops; one of them serves everybody who is not logged in.
 
     A quarter serves forms of claim pages, which wait until the picture of a slip is read. Half serve one key
     of the API, and one of these its lists that name a `limit`, of up to 100 rows: a merchant that reads them
@@ -93,7 +93,7 @@ class Limits:
 
     async def acquire(self, meta: Mapping[str, Any], held: ExitStack) -> None:
         """Take the slots that the request needs, until the end of `held`. Raises OverloadedError."""
-        if meta["PATH_INFO"].startswith(CONSOLE_PREFIX):
+        if meta["PATH_INFO"].startswith(PREFIXES):
             if _is_anonymous(meta):
                 await self._anonymous.acquire(held)
             await self._pages.acquire(held)
@@ -113,4 +113,4 @@ class Limits:
 
 def _is_anonymous(meta: Mapping[str, Any]) -> bool:
     cookies = parse_cookie(meta.get("HTTP_COOKIE", ""))
-    return meta["PATH_INFO"] == LOGIN_PATH or settings.SESSION_COOKIE_NAME not in cookies
+    return meta["PATH_INFO"] in LOGIN_PATHS or settings.SESSION_COOKIE_NAME not in cookies

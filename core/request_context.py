@@ -5,7 +5,7 @@ import random
 import re
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from core import clock, ids
 
@@ -17,7 +17,7 @@ class RequestContext(NamedTuple):
     """The context of a request or task; empty outside of them.
 
     actor: `key:ab12cd34`, `link:pl_...` for its visitor, `bank:sandbox`, `staff:somsri`,
-        `task:payments.expire_due` or `command:audit`.
+        `person:malee` of a merchant, `task:payments.expire_due` or `command:audit`.
     request_id: the `X-Request-Id` of a request, or the id of a task.
     address: the IP address of the client.
     session: a digest of the key of a console session.
@@ -59,8 +59,13 @@ def begin(*, actor: str = "", request_id: str = "", address: str = "") -> None:
 
 
 def display_name(actor: str) -> str:
-    """The user name of a member of staff; other actors as they are."""
-    return actor.removeprefix("staff:")
+    """The user name of a member of staff or a person of a merchant; other actors as they are."""
+    return actor.removeprefix("staff:").removeprefix("person:")
+
+
+def actor_of(user: Any) -> str:
+    """A user who is no staff is a person of a merchant."""
+    return f"{'staff' if user.is_staff else 'person'}:{user.get_username()}"
 
 
 def session_digest(key: str | None) -> str:

@@ -12,9 +12,9 @@ class TimelineEntry(TypedDict):
     actor: Annotated[
         str | None,
         up_to(160),
-        "Who caused it: `key:` with the first characters of one of your keys, `link:` with the payment link "
-        "of a visitor, `bank:` with its name, `staff`, `policy:` with its name, or `clock` for the service "
-        "itself. Null if unknown.",
+        "Who caused it: `key:` with the first characters of one of your keys, `person:` with the user "
+        "name of one of your people, `link:` with the payment link of a visitor, `bank:` with its name, "
+        "`staff`, `policy:` with its name, or `clock` for the service itself. Null if unknown.",
     ]
     request_id: Annotated[
         str | None,

@@ -11,7 +11,7 @@ from allauth.mfa.utils import is_mfa_enabled
 from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -31,6 +31,7 @@ from console.people import sign_in
 from console.people.login_log import subject_of
 from core import clock
 from core.console import admin_refusals
+from core.console.sites import site_of
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 
@@ -71,7 +72,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     match = request.resolver_match
     if match is None or match.url_name not in TITLES:
         return {}
-    return {**admin.site.each_context(request), "title": TITLES[match.url_name]}
+    return {**site_of(request).each_context(request), "title": TITLES[match.url_name]}
 
 
 class StepNeededError(Exception):
@@ -137,7 +138,7 @@ def account_page(request: HttpRequest) -> HttpResponse:
     codes = factors.filter(type=Type.RECOVERY_CODES).first()
     sessions = UserSession.objects.filter(user=request.user).order_by("-last_seen_at")
     context = {
-        **admin.site.each_context(request),
+        **site_of(request).each_context(request),
         "title": _("Sign-in and sessions"),
         "factor": factors.filter(type=Type.TOTP).first(),
         "passkeys": factors.filter(type=Type.WEBAUTHN),

@@ -78,4 +78,4 @@ class PasswordChangeLogger:
 
 
 def subject_of(user: AbstractBaseUser) -> str:
-    return f"staff:{user.get_username()}"
+    return request_context.actor_of(user)

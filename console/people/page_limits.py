@@ -17,11 +17,11 @@ from psycopg.errors import QueryCanceled
 from console.people import login
 from core.console import admin_refusals
 from core.console.passwords import HashingBusyError
+from core.console.sites import PREFIXES
 from core.database.sessions import limit_statements
 from core.http import api, uploads
 from core.http.middleware import request_id_of
 
-CONSOLE_PREFIX = "/admin/"
 # Statements of the API may take 30 s. A console page gets 5 s, so that it does not hold a web thread.
 STATEMENT_SECONDS = 5
 
@@ -34,7 +34,7 @@ class ConsolePageLimits:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         path = request.path_info
-        if not path.startswith(CONSOLE_PREFIX):
+        if not path.startswith(PREFIXES):
             return self.get_response(request)
         if path in uploads.UPLOAD_PERMISSIONS:  # to store a file of 64 MB takes longer
             return self.get_response(request)
@@ -44,7 +44,7 @@ class ConsolePageLimits:
         return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if not request.path_info.startswith(CONSOLE_PREFIX):
+        if not request.path_info.startswith(PREFIXES):
             return None
         return refusal(request, error)
 
@@ -89,7 +89,7 @@ def too_many_requests(request: HttpRequest) -> HttpResponse:
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """The page for a form without a valid token, such as one from before a login in another tab."""
-    if not request.path_info.startswith(CONSOLE_PREFIX):
+    if not request.path_info.startswith(PREFIXES):
         return django_csrf_failure(request, reason=reason)
     return admin_refusals.page(request, _("Not now"), FORM_TOO_OLD, status=403)
 
@@ -97,7 +97,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """The page for an unhandled exception, or the API's answer for other paths. Both log it."""
     answer = api.server_error(request)
-    if not request.path_info.startswith(CONSOLE_PREFIX):
+    if not request.path_info.startswith(PREFIXES):
         return answer
     message = SERVER_ERROR % {"request_id": request_id_of(request)}
     answer.headers["Content-Type"] = "text/html; charset=utf-8"

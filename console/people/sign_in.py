@@ -27,9 +27,9 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
 from console.models import SignInLimit
-from console.people import page_limits
 from core import clock, request_context
 from core.console import admin_refusals
+from core.console.sites import CONSOLE, PREFIXES
 
 log = logging.getLogger("console")
 PERIOD = timedelta(minutes=10)
@@ -50,13 +50,13 @@ MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RecursionError,
 
 
 class SignInRules:
-    """Middleware around the pages of the console, inside of allauth's."""
+    """Middleware around the pages of the console and of shops, inside of allauth's."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not request.path_info.startswith(page_limits.CONSOLE_PREFIX):
+        if not request.path_info.startswith(PREFIXES):
             return self.get_response(request)
         key = request.COOKIES.get(settings.SESSION_COOKIE_NAME)
         if request.user.is_authenticated:
@@ -74,11 +74,12 @@ class SignInRules:
 
     def process_view(self, request: HttpRequest, *view: Any) -> HttpResponse | None:
         match = request.resolver_match
-        if match is None or not request.path_info.startswith(page_limits.CONSOLE_PREFIX):
+        if match is None or not request.path_info.startswith(PREFIXES):
             return None
         if not request.user.is_authenticated or match.url_name in OPEN_PAGES:
             return None
-        if not getattr(request.user, "is_staff", False):
+        is_console = request.path_info.startswith(CONSOLE)
+        if is_console and not getattr(request.user, "is_staff", False):
             return admin_refusals.page(request, _("Not allowed"), NOT_STAFF, status=403)
         if is_complete(request):
             return None

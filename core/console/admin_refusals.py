@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.functional import Promise
+
+from core.console.sites import site_of
 
 
 def page(
@@ -13,7 +14,7 @@ def page(
 ) -> HttpResponse:
     """minutes: after which somebody may try again. Below 2 the page does not name them."""
     context: dict[str, Any] = {
-        **admin.site.each_context(request),
+        **site_of(request).each_context(request),
         "title": title,
         "message": message,
         "minutes": minutes,

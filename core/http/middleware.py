@@ -24,7 +24,8 @@ from core.observing import access_log, measurements, security_log, telemetry
 
 _SESSION = re.compile(r"[a-z0-9]+", re.ASCII)
 _DENIED_STATUSES = {401, 403, 429}
-_BROWSER_PATHS = ("/admin", "/sandbox/bank", "/docs", "/guide", "/static")
+_SITES = ("/admin", "/shop")  # pages of people who log in
+_BROWSER_PATHS = (*_SITES, "/sandbox/bank", "/docs", "/guide", "/static")
 # Workers call the API of the sandbox bank, which has no pages.
 _BANK_API = "/sandbox/bank/v1/"
 # Admin pages have no inline scripts; some elements have inline styles.
@@ -104,7 +105,7 @@ def _set_security_headers(request: HttpRequest, response: HttpResponse) -> None:
     if not is_for_browsers(request.path_info):
         defaults = API_HEADERS
     else:
-        defaults = CONSOLE_HEADERS if request.path_info.startswith("/admin") else REFERRER_POLICY
+        defaults = CONSOLE_HEADERS if request.path_info.startswith(_SITES) else REFERRER_POLICY
     for name, value in defaults.items():
         response.headers.setdefault(name, value)
 
@@ -163,9 +164,9 @@ class BrowserUsers(_BrowserOnly, AuthenticationMiddleware):
     def process_request(self, request: HttpRequest) -> None:
         super().process_request(request)
         # Admin pages load the user in any case; other browser pages need no query.
-        if request.path_info.startswith("/admin") and request.user.is_authenticated:
+        if request.path_info.startswith(_SITES) and request.user.is_authenticated:
             request_context.set_actor(
-                f"staff:{request.user.get_username()}",
+                request_context.actor_of(request.user),
                 session=request_context.session_digest(request.session.session_key),
                 hides_personal_data=not request.user.has_perm(personal_data.PERMISSION),
             )

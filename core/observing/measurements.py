@@ -30,7 +30,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 OTHER_METHOD = "other"
 # Labels of requests without a route: an unknown path, a static file, and a request that no thread answered.
 UNKNOWN, STATIC, REFUSED = "unknown", "static", "refused"
-CONSOLE = "/admin"
+SITES = ("/admin", "/shop")
 
 
 class Key(NamedTuple):
@@ -102,6 +102,6 @@ def add_refused_request(status: int) -> None:
 
 @lru_cache(maxsize=512)
 def route_label(route: str) -> str:
-    """The label of a route: one for both forms of a path, and one for all pages of the console."""
+    """The label of a route: one for both forms of a path, and one for all pages of each site."""
     path = "/" + route.removeprefix("^").removeprefix("Thai/")
-    return CONSOLE if path.startswith(CONSOLE) else path
+    return next((site for site in SITES if path.startswith(f"{site}/")), path)

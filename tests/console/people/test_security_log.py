@@ -137,7 +137,7 @@ def test_new_users_and_groups_are_recorded(lines: Lines, admin_client: Client, c
         readers = Group.objects.get(name="Readers")
         admin_client.post(f"/admin/auth/group/{readers.pk}/delete/", {"post": "yes"})
     user, group, deleted = lines("role_changed")
-    assert (user["subject"], user["changes"]) == ("staff:somsri", ["+user"])
+    assert (user["subject"], user["changes"]) == ("person:somsri", ["+user"])  # no staff yet
     assert group["subject"] == "group:Readers"
     assert group["changes"] == ["+group", "+permission payments.view_payment"]
     assert deleted["changes"] == ["-group"]
