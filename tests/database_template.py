@@ -25,7 +25,12 @@ DUMP_FOLDER = Path(sys.prefix) / "test-template"
 # Besides the migrations: what they import, and Django's own migrations.
 SOURCES = [
     *("*/migrations/*.py", "*/sql/*.sql", "core/database/columns.py"),
-    *("console/people/roles.py", "console/people/sections.toml", "requirements/production.lock"),
+    *(
+        "operations/data_protection/*.py",
+        "console/people/roles.py",
+        "console/people/sections.toml",
+        "requirements/production.lock",
+    ),
 ]
 
 

@@ -16,7 +16,7 @@ from core import clock
 from core.database import replica, sessions
 from core.database.archiver import Archiver
 from core.database.roles import APPLICATION
-from operations.data_protection import database_roles, resealing
+from operations.data_protection import database_roles, resealing, shop_fence
 from operations.metrics import health
 from operations.nightly import heartbeats
 
@@ -183,7 +183,7 @@ def _of_database() -> list[Finding]:
     """Sessions, rights, tables, and then what needs tables: the keys, and who works."""
     subject, wrong = "PostgreSQL sessions", sessions.find_problem(connection)
     found = [problem(subject, *wrong) if wrong else ok(subject, "time-outs are set, the time zone is UTC")]
-    found.append(rights())
+    found += [rights(), rights_of_shops()]
     if found[-1].level != Level.PROBLEM:
         found += migrations(MigrationExecutor(connection))
     if found[-1].level == Level.PROBLEM:
@@ -201,6 +201,13 @@ def rights() -> Finding:
         report = problem if missing.includes_reading else warning
         return report("PostgreSQL rights", missing.found, missing.advice)
     return ok("PostgreSQL rights", "to all tables, as the service needs them")
+
+
+def rights_of_shops() -> Finding:
+    subject = "PostgreSQL role of shops"
+    if missing := shop_fence.find_problem():
+        return warning(subject, missing, f"/shop/ answers 503. As a superuser: {shop_fence.HOW_TO_CREATE}")
+    return ok(subject, "reads rows of one merchant")
 
 
 def migrations(executor: Any) -> list[Finding]:

@@ -24,7 +24,7 @@ from config.devstack.postgres_programs import (
 )
 from config.devstack.processes import command_of, wait_for_end
 from config.devstack.programs import Account, Program
-from core.database.roles import APPLICATION, REPORTS
+from core.database.roles import APPLICATION, REPORTS, SHOP
 
 ROLE = "app"
 SERVICE_ROLE = "service"  # what `operations.data_protection.database_roles` grants to the application
@@ -135,8 +135,9 @@ def make_service_role(owner_url: str, password: str) -> None:
     """Create the login of web and workers on a server, if there is none. Migrations grant what it may do."""
     with psycopg.connect(owner_url, autocommit=True) as connection:
         known = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles")}
-        for group in {APPLICATION, REPORTS} - known:
+        for group in {APPLICATION, REPORTS, SHOP} - known:
             connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(group)))
+        connection.execute(f"GRANT {SHOP} TO {APPLICATION}")
         if SERVICE_ROLE not in known:
             create = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE {}")
             names = sql.Identifier(SERVICE_ROLE), sql.Literal(password), sql.Identifier(APPLICATION)

@@ -1,6 +1,6 @@
-"""Roles of the database: the owner migrates, the application works, reports read.
+"""Roles of the database: the owner migrates, the application works, reports read, pages of shops read.
 
-Both roles are groups without a login. A login becomes a member: `CREATE ROLE web LOGIN PASSWORD '...' IN ROLE
+All roles are groups without a login. A login becomes a member: `CREATE ROLE web LOGIN PASSWORD '...' IN ROLE
 thaiqr_app`. What the application may do to a table comes from the rules of its model: an operation that a
 trigger always refuses is not granted. So a new table needs no list, and a rule holds twice.
 """
@@ -14,8 +14,9 @@ from django.db import connection, transaction
 from django.db.models import Model
 
 from core.database import rows, triggers
-from core.database.roles import APPLICATION, REPORTS
+from core.database.roles import APPLICATION, REPORTS, SHOP
 from core.database.triggers import Refuse
+from operations.data_protection import shop_fence
 
 PRIVILEGES = ("SELECT", "INSERT", "UPDATE", "DELETE")
 MIGRATIONS = "django_migrations"  # Django's table, which has no model
@@ -39,7 +40,9 @@ HIDDEN_TABLES = {
 }
 
 
-HOW_TO_CREATE = f"CREATE ROLE {APPLICATION} NOLOGIN; CREATE ROLE {REPORTS} NOLOGIN;"
+HOW_TO_CREATE = (
+    f"CREATE ROLE {APPLICATION} NOLOGIN; CREATE ROLE {REPORTS} NOLOGIN; {shop_fence.HOW_TO_CREATE}"
+)
 
 
 class RolesMissing(Exception):
@@ -80,10 +83,10 @@ def report_columns(table: str, columns: list[str]) -> list[str]:
 def create() -> None:
     """Create the roles that do not exist. Raises RolesMissing."""
     may_create = "SELECT rolcreaterole OR rolsuper FROM pg_roles WHERE rolname = current_user"
-    for role in {APPLICATION, REPORTS} - _existing():
+    for role in sorted({APPLICATION, REPORTS, SHOP} - _existing()):
         if rows.run(may_create, []).fetchone() != (True,):
             raise RolesMissing
-        rows.run(f"CREATE ROLE {role} NOLOGIN", [])
+        rows.run(shop_fence.HOW_TO_CREATE if role == SHOP else f"CREATE ROLE {role} NOLOGIN", [])
 
 
 @transaction.atomic
@@ -116,6 +119,8 @@ def statements() -> Iterator[str]:
         if readable := report_columns(table, columns):
             quoted = ", ".join(f'"{each}"' for each in readable)
             yield f'GRANT SELECT ({quoted}) ON "{table}" TO {REPORTS}'
+    if SHOP in _existing():
+        yield from shop_fence.statements()
 
 
 def tables() -> dict[str, list[str]]:
@@ -131,7 +136,8 @@ def tables() -> dict[str, list[str]]:
 
 
 def exist() -> bool:
-    return _existing() == {APPLICATION, REPORTS}
+    """Whether the service can work. Without the role of shops, only their pages are closed."""
+    return _existing() >= {APPLICATION, REPORTS}
 
 
 def find_missing() -> MissingRights | None:
@@ -166,9 +172,10 @@ def _rights_of_other_releases() -> dict[str, list[str]]:
 
 
 def _existing() -> set[str]:
-    found = rows.run("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [[APPLICATION, REPORTS]])
+    found = rows.run("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", [[APPLICATION, REPORTS, SHOP]])
     return {name for (name,) in found.fetchall()}
 
 
 def _models() -> dict[str, type[Model]]:
-    return {model._meta.db_table: model for model in apps.get_models(include_auto_created=True)}
+    found = apps.get_models(include_auto_created=True)
+    return {model._meta.db_table: model for model in found if not model._meta.proxy}

@@ -2,14 +2,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from core.database.roles import APPLICATION, REPORTS
+from core.database.roles import APPLICATION, REPORTS, SHOP
 from operations.data_protection import database_roles
 
 
 class Command(BaseCommand):
     help = (
-        f"Create the roles {APPLICATION} and {REPORTS}, and grant them what they need. Run it once as the "
-        "owner of the tables; each migration repeats the grants."
+        f"Create the roles {APPLICATION}, {REPORTS} and {SHOP}, and grant them what they need. Run it once "
+        "as the owner of the tables; each migration repeats the grants."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -27,6 +27,7 @@ class Command(BaseCommand):
         database_roles.grant()
         count = len(database_roles.tables())
         return (
-            f"{APPLICATION} works on {count} tables, {REPORTS} reads them without secrets.\n"
+            f"{APPLICATION} works on {count} tables, {REPORTS} reads them without secrets, "
+            f"{SHOP} reads rows of one merchant.\n"
             f"Make a login for the service: CREATE ROLE web LOGIN PASSWORD '...' IN ROLE {APPLICATION};"
         )

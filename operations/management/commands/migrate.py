@@ -17,10 +17,12 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
+from django.db.migrations.executor import MigrationExecutor
 
+from core.database import rows
 from core.database.partitions import GIVES_WAY
 from core.database.roles import APPLICATION, REPORTS
-from operations.data_protection import database_roles
+from operations.data_protection import database_roles, shop_fence
 
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 3.0
@@ -44,6 +46,7 @@ class Command(migrate.Command):
                     if options["plan"] or options["check_unapplied"]:
                         return super().handle(*args, **options)
                     self._prepare_roles()
+                    self._drop_views(connection)
                     shown = super().handle(*args, **options)
                     if database_roles.exist():
                         database_roles.grant()
@@ -55,8 +58,18 @@ class Command(migrate.Command):
                 time.sleep(PAUSE_SECONDS)
         raise CommandError("A table was used all the time. Run migrate again when less is going on.")
 
+    def _drop_views(self, connection: Any) -> None:
+        """Before tables change, whose columns the views of shops have. The grants make the views anew."""
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            rows.run(shop_fence.DROP, [])
+
     def _prepare_roles(self) -> None:
         if database_roles.exist():
+            try:
+                database_roles.create()
+            except database_roles.RolesMissing:
+                self.stderr.write(f"Pages of shops stay closed. As a superuser: {shop_fence.HOW_TO_CREATE}")
             return
         if not settings.MIGRATION_DATABASE_URL:
             self.stderr.write(

@@ -30,7 +30,7 @@ def statements(file: Path) -> list[str]:
 
 @pytest.mark.parametrize("file", OTHERS, ids=lambda file: file.name)
 def test_guides_and_compose_make_the_same_roles(file: Path) -> None:
-    assert len(statements(KUBERNETES)) == 5
+    assert len(statements(KUBERNETES)) == 6
     assert statements(file) == statements(KUBERNETES)
 
 
@@ -54,7 +54,7 @@ def cluster() -> Iterator[Cluster]:
 def test_service_of_the_kubernetes_guide_has_its_rights(
     installed: Installation, cluster: Cluster, tmp_path: Path
 ) -> None:
-    groups, logins = statements(KUBERNETES)[:2], statements(KUBERNETES)[2:]
+    groups, logins = statements(KUBERNETES)[:3], statements(KUBERNETES)[3:]
     login = f"127.0.0.1:{cluster.port}/thaiqr"
     owner, web = f"postgresql://thaiqr_owner:...@{login}", f"postgresql://thaiqr:...@{login}"
     service = Installation(installed.environment, tmp_path / "home", settings={"DATABASE_URL": web})

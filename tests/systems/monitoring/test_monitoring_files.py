@@ -84,7 +84,7 @@ def test_each_alert_has_its_section_in_the_runbook() -> None:
 
 
 # Their names begin as those of metrics.
-DATABASE_ROLES = {"thaiqr_owner", "thaiqr_app", "thaiqr_reports"}
+DATABASE_ROLES = {"thaiqr_owner", "thaiqr_app", "thaiqr_reports", "thaiqr_shop"}
 
 
 def known_metrics() -> set[str]:
