@@ -34,14 +34,12 @@ class ScriptTexts(JavaScriptCatalog):
         return [*super().get_paths(packages), *map(str, settings.LOCALE_PATHS)]
 
 
-class ConsoleSite(admin.AdminSite):
+class SiteOfPeople(admin.AdminSite):
+    """What the console and the pages of shops share."""
+
     site_header = site_title = "Thai QR Payments"
     index_title = _("Home")
-    site_url = "/docs"
     enable_nav_sidebar = False  # templates/admin/base_site.html has its own
-
-    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
-        return super().index(request, page.context(request) | (extra_context or {}))
 
     def i18n_javascript(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         return ScriptTexts.as_view()(request)
@@ -57,6 +55,13 @@ class ConsoleSite(admin.AdminSite):
             # Django makes them useless; without their rows, the list of sessions shows it.
             sign_in.end_sessions(user, but=request.session.session_key)
         return response
+
+
+class ConsoleSite(SiteOfPeople):
+    site_url = "/docs"
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        return super().index(request, page.context(request) | (extra_context or {}))
 
     def has_permission(self, request: HttpRequest) -> bool:
         """Whether this person may use the console at all. Django asks before each page of it."""

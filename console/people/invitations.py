@@ -120,12 +120,15 @@ def invitation_page(site: Any, request: HttpRequest) -> HttpResponse:
     return answer
 
 
-def new_link(person: User) -> str:
-    """A link for this person, in place of an earlier one. The caller has a transaction."""
+def new_link(person: User, urlconf: str | None = None) -> str:
+    """A link for this person, in place of an earlier one. The caller has a transaction.
+
+    urlconf: of another site than that of the page.
+    """
     person.set_unusable_password()  # another one each time, so the tokens of earlier links are wrong
     person.save(update_fields=["password"])
     token = f"{person.pk}-{tokens.make_token(person)}"
-    return f"{settings.BASE_URL}{reverse('admin:invitation')}?{urlencode({'token': token})}"
+    return f"{settings.BASE_URL}{reverse('admin:invitation', urlconf=urlconf)}?{urlencode({'token': token})}"
 
 
 def _invited(token: str, people: QuerySet[User]) -> User:
