@@ -13,6 +13,7 @@ CONFIRMED_ACTS = frozenset(
     {
         # Outgoing money, and where it may go.
         Act.REFUND_CREATED,
+        Act.WITHDRAWAL_CREATED,
         Act.APPROVED,
         Act.REJECTED,
         Act.TRANSFER_COMPLETED,
@@ -45,6 +46,7 @@ CONFIRMED_ACTS = frozenset(
         Act.CHANGED,
         Act.DELETED,
         Act.INVITED,
+        Act.MEMBERSHIP_ENDED,
         Act.SECOND_FACTOR_ADDED,
         Act.SECOND_FACTOR_REMOVED,
         Act.SECOND_FACTOR_RESET,

@@ -211,6 +211,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "config.apps.ConfigApp",
     "console.apps.ConsoleApp",
+    "shop.apps.ShopApp",
     "operations",
     "apidocs",
     "testclock",
@@ -237,6 +238,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "core.http.middleware.AccessMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "shop.site.ShopRequests",
     "core.http.middleware.BrowserSessions",
     "core.http.middleware.BrowserLanguage",
     "core.http.middleware.BrowserCsrf",

@@ -128,6 +128,7 @@ urlpatterns = [
     path("pay/<str:qr_code_id>/card.png", payment_page.card, name="payment-page-card"),
     path("claim/<str:token>", claim_page.page, name="claim-page"),
     path("admin", RedirectView.as_view(url="/admin/")),
+    path("shop", RedirectView.as_view(url="/shop/")),
     # Django's "view on site" would query the database, and no object here has such a page.
     re_path("^admin/r/", api.not_found),
     path("admin/", include("console.people.urls")),

@@ -84,6 +84,7 @@ UNORDERED_APPS = {
 }
 UNORDERED_MODELS = {
     "merchants.ApiKey",
+    "shop.Membership",
     "transfers.DatabaseIdentity",
     "transfers.DatabaseMark",
     "transfers.SafeMode",
@@ -136,7 +137,11 @@ SEPARATE_MODELS = {
     "transfers.CircuitBreaker",
     "transfers.TransferEvent",
 }
-MODELS_BY_TABLE = {model._meta.db_table: model._meta for model in apps.get_models(include_auto_created=True)}
+MODELS_BY_TABLE = {
+    model._meta.db_table: model._meta
+    for model in apps.get_models(include_auto_created=True)
+    if not model._meta.proxy
+}
 UNORDERED_TABLES = {
     table
     for table, model in MODELS_BY_TABLE.items()

@@ -1,4 +1,4 @@
-"""The sections of the console, the roles of staff, and which act belongs to which role.
+"""The sections of the console, the roles of staff and of a merchant's people, and which act belongs to which.
 
 `sections.toml` is the only declaration. The migrations make groups from it, `docs/roles.md` shows it, and a
 test tries each act with each role. To add an act, declare its permission in the `Meta` of its model, add it
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.management import create_permissions
+from django.db.models import TextChoices
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
@@ -26,17 +27,27 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
+class ShopRole(TextChoices):
+    """What a person does for a merchant. It is no group: the same person may have another one elsewhere."""
+
+    OWNER = "owner", gettext_lazy("Owner")
+    MANAGER = "manager", gettext_lazy("Manager")
+    CASHIER = "cashier", gettext_lazy("Cashier")
+    ACCOUNTANT = "accountant", gettext_lazy("Accountant")
+    DEVELOPER = "developer", gettext_lazy("Developer")
+
+
 @dataclass(frozen=True, slots=True)
 class ConsoleAct:
-    """Something that staff may do in the console.
+    """Something that staff may do in the console, or people of a merchant on the pages of their shop.
 
-    label: what it is, in the words of staff.
+    label: what it is, in their words.
     roles: the roles that may do it.
     permissions: what the pages check, such as `refunds.cancel_refund`.
     """
 
     label: Promise
-    roles: tuple[Role, ...]
+    roles: tuple[Role | ShopRole, ...]
     permissions: tuple[str, ...]
 
 
@@ -61,30 +72,31 @@ class Section:
     acts: tuple[ConsoleAct, ...]
 
 
+def _act(declared: dict[str, Any], act: dict[str, Any], role: Any) -> ConsoleAct:
+    roles = tuple(map(role, declared["groups"][act["roles"]]))
+    return ConsoleAct(gettext_lazy(act["label"]), roles, tuple(act["permissions"]))
+
+
 def _sections(declared: dict[str, Any]) -> Iterable[Section]:
     for each in declared["sections"]:
         pages = (Page(**page | {"label": gettext_lazy(page["label"])}) for page in each.get("pages", ()))
-        acts = (
-            ConsoleAct(
-                gettext_lazy(act["label"]),
-                tuple(map(Role, declared["groups"][act["roles"]])),
-                tuple(act["permissions"]),
-            )
-            for act in each["acts"]
-        )
+        acts = (_act(declared, act, Role) for act in each["acts"])
         lists, details = tuple(each.get("lists", ())), tuple(each.get("details", ()))
         yield Section(each["name"], gettext_lazy(each["label"]), lists, details, tuple(pages), tuple(acts))
 
 
-SECTIONS = tuple(_sections(tomllib.loads(Path(__file__).with_name("sections.toml").read_text())))
+_DECLARED = tomllib.loads(Path(__file__).with_name("sections.toml").read_text())
+SECTIONS = tuple(_sections(_DECLARED))
+SHOP_ACTS = tuple(_act(_DECLARED, act, ShopRole) for act in _DECLARED["shop"])
 ACTS = tuple(act for section in SECTIONS for act in section.acts)
 ACTS_BY_PERMISSION = {permission: act for act in ACTS for permission in act.permissions}
 PERMISSIONS = frozenset(ACTS_BY_PERMISSION)
 
 
-def permissions_of(role: Role) -> frozenset[str]:
+def permissions_of(role: Role | ShopRole) -> frozenset[str]:
     """Return the permissions of a role, such as `refunds.cancel_refund`."""
-    return frozenset(permission for act in ACTS if role in act.roles for permission in act.permissions)
+    acts = SHOP_ACTS if isinstance(role, ShopRole) else ACTS
+    return frozenset(permission for act in acts if role in act.roles for permission in act.permissions)
 
 
 def apply(apps: Any, schema_editor: Any = None) -> None:
@@ -120,20 +132,37 @@ def _create_missing_permissions(apps: Any, app_labels: Iterable[str]) -> None:
 
 def texts() -> list[str]:
     """The labels in English, in alphabetical order."""
-    labelled: list[Any] = [*SECTIONS, *ACTS, *(page for section in SECTIONS for page in section.pages)]
+    labelled: list[Any] = [
+        *SECTIONS,
+        *ACTS,
+        *SHOP_ACTS,
+        *(page for section in SECTIONS for page in section.pages),
+    ]
     return sorted({str(each.label) for each in labelled})
 
 
 def table() -> str:
-    """Return the matrix of acts and roles as Markdown, for `docs/roles.md`."""
-    lines = [
-        f"| act | {' | '.join(Role)} | permission |",
-        f"| --- | {' | '.join(':---:' for _role in Role)} | --- |",
-    ]
+    """Return the matrix of acts and roles of staff as Markdown, for `docs/roles.md`."""
+    lines = _head(Role)
     for section in SECTIONS:
         lines.append(f"| **{section.label}** | {' | '.join('' for _role in Role)} | |")
-        for act in section.acts:
-            marks = " | ".join("yes" if role in act.roles else "-" for role in Role)
-            names = ", ".join(f"`{permission}`" for permission in act.permissions)
-            lines.append(f"| {act.label} | {marks} | {names} |")
+        lines += (_line(act, Role) for act in section.acts)
     return "\n".join(lines) + "\n"
+
+
+def shop_table() -> str:
+    """The same of the people of a merchant."""
+    return "\n".join([*_head(ShopRole), *(_line(act, ShopRole) for act in SHOP_ACTS)]) + "\n"
+
+
+def _head(roles: Any) -> list[str]:
+    return [
+        f"| act | {' | '.join(role.value for role in roles)} | permission |",
+        f"| --- | {' | '.join(':---:' for _role in roles)} | --- |",
+    ]
+
+
+def _line(act: ConsoleAct, roles: Any) -> str:
+    marks = " | ".join("yes" if role in act.roles else "-" for role in roles)
+    names = ", ".join(f"`{permission}`" for permission in act.permissions)
+    return f"| {act.label} | {marks} | {names} |"

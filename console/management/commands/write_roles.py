@@ -7,10 +7,11 @@ from console.people import roles
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "roles.md"
 TABLE_BEGINS = "## Who may do what\n\n"
+OF_SHOPS = "\n## What the people of a merchant may do\n\n"
 
 
 class Command(BaseCommand):
-    help = "Write the table of docs/roles.md anew from console/people/sections.toml."
+    help = "Write the tables of docs/roles.md anew from console/people/sections.toml."
 
     def handle(self, *args: Any, **options: Any) -> str:
         DOCUMENT.write_text(written())
@@ -18,5 +19,6 @@ class Command(BaseCommand):
 
 
 def written() -> str:
-    """Return the document with the table of now."""
-    return DOCUMENT.read_text().partition(TABLE_BEGINS)[0] + TABLE_BEGINS + roles.table()
+    """Return the document with the tables of now."""
+    begin = DOCUMENT.read_text().partition(TABLE_BEGINS)[0]
+    return begin + TABLE_BEGINS + roles.table() + OF_SHOPS + roles.shop_table()

@@ -52,7 +52,8 @@ UNCONFIRMED_ACTS = {
     Act.DESTINATION_DELETED,
     Act.DELIVERIES_REPLAYED, Act.LATE_MONEY_CHANGED, Act.OPEN_REFERENCES_CHANGED, Act.PASSWORD_CHANGED,
     Act.TAX_DETAILS_SET, Act.CONNECTION_TESTED, Act.TRANSFERS_PAUSED, Act.COMPANY_CONNECTED,
-    Act.INVITATION_ACCEPTED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED, Act.LOCKOUT_LIFTED,
+    Act.INVITATION_ACCEPTED, Act.SHOP_VIEWED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED,
+    Act.LOCKOUT_LIFTED,
     Act.ERASED,  # only by a command or the clock
 }  # fmt: skip
 # Decisions about exceptions: money goes where it was meant to go, or stays where it is.
@@ -67,7 +68,7 @@ CONFIRMED_PERMISSIONS = {
     "withdrawals.change_payoutschedule",
     "merchants.create_merchant", "merchants.connect_bank", "merchants.rename_merchant",
     "merchants.set_page_origins", "merchants.set_page_settings", "merchants.set_unsettled",
-    "merchants.suspend_merchant", "payments.set_fees",
+    "merchants.suspend_merchant", "payments.set_fees", "shop.invite_owner",
     "merchants.issue_key", "merchants.roll_key", "merchants.revoke_key", "console.reset_second_factor",
     "reconciliation.send_back_exception", "reconciliation.send_to_exception",
     "reconciliation.manual_return_exception", "reconciliation.write_off_exception",

@@ -72,6 +72,7 @@ MERCHANT_SLUGS = (
     *("refuse-open-references", "allow-open-references", "page-origins", "page-settings", "test-connection"),
     *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
     *("set-nightly-payout", "stop-nightly-payout", "suspend", "lift-suspension"),
+    "invite-owner",
 )
 EMPTY_CLOSE = json.dumps(
     {"currency": "THB", "closed_at": "", "ledger": {"entries": 0, "hash": ""}, "audit_trail": None}
@@ -126,6 +127,7 @@ INNER_PERMISSIONS = {
     "audit_trail.export_lists",
     "merchants.issue_withdrawal_key",
     "audit_trail.view_personal_data",
+    "shop.look_at_shop",
 }
 
 
@@ -190,10 +192,13 @@ class World:
             (EXCEPTIONS, "accept"): self.bank_transaction.pk,
         }
         now = clock.now()
-        self.account = payout_accounts.add(
-            shop.merchant, bank_code="014", bank_account="4051234567", account_name="Malee", now=now
+        self.account, removed = (
+            payout_accounts.add(
+                shop.merchant, bank_code="014", bank_account=number, account_name="Malee", now=now
+            )
+            for number in ("4051234567", "4051234568")
         )
-        self.rows_of_acts["approvals.payoutaccount", "remove"] = self.account.pk
+        self.rows_of_acts["approvals.payoutaccount", "remove"] = removed.pk
         opened = {"acquirer": "omise", "subject": "x", "difference": 1, "opened_at": now}
         question = OpenQuestion.objects.create(id=ids.new("oq_", now), kind="adjustment", **opened)
         self.rows_of_acts["settlements.openquestion", "close"] = question.pk
@@ -285,6 +290,8 @@ def probes(world: World) -> Iterator[Probe]:
             "line_token": TOKEN,
             "events": ["job.failed"],
             "language": "th",
+            "username": "malee",
+            "email": "malee@shop.example",
             "mode": "live",
             "late_money": "review",
             "bank_code": "014",

@@ -45,7 +45,7 @@ KEPT = {
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
     "settlements_acquirertransfer", "settlements_openquestion", "settlements_settleditem",
-    "settlements_settlement",
+    "settlements_settlement", "shop_membership",
     "transactions_transaction", "transfers_safemode", "transfers_transfer", "webhooks_endpoint",
     "withdrawals_payoutschedule", "withdrawals_withdrawal",
 }  # fmt: skip

@@ -1,0 +1,118 @@
+"""What only the people of a merchant do: they decide as its keys do, and withdraw to a listed account."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from approvals.models import PayoutAccount
+from audit_trail.act_pages import ObjectAct, ReasonForm
+from audit_trail.acts import Act, ActRefused
+from core import money
+from payments.models import OPEN_STATUSES, PaymentException
+from reconciliation.exceptions import merchant_decisions
+from withdrawals import services as withdrawals
+from withdrawals.models import Withdrawal
+
+RETURNED = gettext_lazy("%(amount)s goes back to the account that it came from. Nothing can undo this.")
+EXCESS_RETURNED = gettext_lazy(
+    "The amount of the payment pays it, and the rest goes back to the account that it came from."
+)
+
+
+class WithdrawForm(ReasonForm):
+    amount = forms.CharField(label=gettext_lazy("Amount in baht"), max_length=20)
+
+    def clean_amount(self) -> int:
+        satang = money.parse(self.cleaned_data["amount"])
+        if satang is None or not 0 < satang <= money.MAX_AMOUNT:
+            raise forms.ValidationError(_("Enter an amount in baht, such as 250 or 1,250.50."))
+        return satang
+
+
+def _is_open(exception: PaymentException, now: datetime) -> bool:
+    return exception.status in OPEN_STATUSES
+
+
+def _explain(text: Promise) -> Callable[[PaymentException], str]:
+    return lambda exception: str(text) % {"amount": money.display(exception.amount)}
+
+
+def _accept(exception: PaymentException, values: dict[str, Any], now: datetime) -> None:
+    merchant_decisions.accept(exception, note=values["reason"], now=now)
+
+
+def _send_back(part: str, exception: PaymentException, values: dict[str, Any], now: datetime) -> None:
+    merchant_decisions.send_back(exception, part=part, note=values["reason"], now=now)
+
+
+def _is_over(exception: PaymentException, now: datetime) -> bool:
+    return _is_open(exception, now) and exception.amount > exception.payment.amount
+
+
+def _explain_withdrawal(account: PayoutAccount) -> str:
+    text = _(
+        "Money of your balance goes to %(account)s. Above the limit somebody of the operator must approve it."
+    )
+    return text % {"account": account}
+
+
+def _is_usable(account: PayoutAccount, now: datetime) -> bool:
+    return account.removed_at is None and account.usable_at <= now
+
+
+def _withdraw(account: PayoutAccount, values: dict[str, Any], now: datetime) -> Withdrawal:
+    if not _is_usable(account, now):
+        raise ActRefused(_("The account is not on the list, or its waiting period is not over."))
+    return withdrawals.create(
+        merchant=account.merchant,
+        now=now,
+        amount=values["amount"],
+        bank_code=account.bank_code,
+        bank_account=account.account,
+        account_name=account.account_name,
+        note=values["reason"],
+    )
+
+
+_decision = partial(ObjectAct, act=Act.EXCEPTION_RESOLVED, permission="shop.decide_exception")
+_return = partial(_decision, is_dangerous=True, is_confirmed=True)
+EXCEPTION_ACTS = (
+    _decision(
+        slug="accept",
+        label=gettext_lazy("Accept the money"),
+        explain=_explain(gettext_lazy("%(amount)s pays its payment, and joins your balance.")),
+        run=_accept,
+        is_possible=_is_open,
+    ),
+    _return(
+        slug="send-back",
+        label=gettext_lazy("Send it back"),
+        explain=_explain(RETURNED),
+        run=partial(_send_back, "all"),
+        is_possible=_is_open,
+    ),
+    _return(
+        slug="return-excess",
+        label=gettext_lazy("Accept, and send the excess back"),
+        explain=_explain(EXCESS_RETURNED),
+        run=partial(_send_back, "excess"),
+        is_possible=_is_over,
+    ),
+)
+WITHDRAW_ACT = ObjectAct(
+    slug="withdraw",
+    label=gettext_lazy("Withdraw to this account"),
+    act=Act.WITHDRAWAL_CREATED,
+    permission="shop.create_withdrawal",
+    explain=_explain_withdrawal,
+    run=_withdraw,
+    is_possible=_is_usable,
+    form=WithdrawForm,
+    is_dangerous=True,
+)

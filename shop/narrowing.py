@@ -1,0 +1,132 @@
+"""Pages of the console for one merchant: one function makes them of the classes of the console.
+
+A page shows what its declaration names, and nothing else. Its rows are those of the merchant, by
+`operations.data_protection.shop_fence`.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+
+from audit_trail.act_pages import ActLink, ActPages
+from console.people.roles import SHOP_ACTS
+from core import clock, request_context
+from core.console import admin_columns
+from core.console.admin_filters import OwnerFilter
+from core.console.admin_lists import BoundedChangeList
+from operations.data_protection import shop_fence
+
+PERMISSIONS = frozenset(permission for each in SHOP_ACTS for permission in each.permissions)
+NEWEST_FIRST = ("-created_at", "-id")
+
+
+class NarrowedChangeList(BoundedChangeList):
+    """Reads the rows of the merchant by their index, if there is one in the order of `newest_first`."""
+
+    def get_queryset(self, request: Any, exclude_parameters: Any = None) -> QuerySet[Any]:
+        self.merchant_id: str = request.membership.merchant_id
+        return super().get_queryset(request, exclude_parameters)
+
+    def _owner(self, names: set[str]) -> tuple[type[OwnerFilter], str] | None:
+        path = shop_fence.PATHS[self.model._meta.label_lower]
+        of_page = {"parameters": (), "lookup": path, "newest_first": self.model_admin.newest_first}
+        own: Any = type("OwnRows", (OwnerFilter,), of_page)
+        return (own, self.merchant_id) if own.newest_first else None
+
+
+class NarrowedPages:
+    """Goes before a class of the console."""
+
+    opts: Any
+    model: Any
+    object_acts: Any
+    change_form_template = "shop/row.html"
+    list_acts: ClassVar[Sequence[Any]] = ()
+    newest_first: ClassVar[Sequence[str]] = ()
+    newest_days: ClassVar[int] = 0
+    """Older rows have no page, if no index has the rows of a merchant in their order. 0: all have one."""
+    indexed_filters: ClassVar[frozenset[str]] = frozenset()
+
+    def get_queryset(self, request: Any) -> QuerySet[Any]:
+        # Not that of the page of the console, which may read what concerns all merchants.
+        found = shop_fence.narrowed(self.model._default_manager.all(), request.membership.merchant_id)
+        if not self.newest_days:
+            return found
+        return found.filter(created_at__gte=clock.now() - timedelta(days=self.newest_days))
+
+    def get_object(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """Read it behind the fence, also before an act."""
+        with shop_fence.reading_for(request.membership.merchant_id):
+            return super().get_object(request, *args, **kwargs)  # type: ignore[misc]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return NarrowedChangeList
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        return {}
+
+    def has_view_permission(self, request: Any, obj: Any = None) -> bool:
+        allowed: bool = request.user.has_perm(f"{self.opts.app_label}.view_{self.opts.model_name}")
+        return allowed
+
+    def act_links(self, request: HttpRequest, row: Any) -> list[ActLink]:
+        with shop_fence.lifted():  # what is possible depends on tables that pages do not show
+            links: list[ActLink] = super().act_links(request, row)  # type: ignore[misc]
+            return links
+
+    def act_response(self, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Render the form at once, with the explanation of the act."""
+        with shop_fence.lifted():
+            shown: Any = super().act_response(*args, **kwargs)  # type: ignore[misc]
+            return shown.render()  # type: ignore[no-any-return]
+
+    def _act_page(self, *args: Any) -> HttpResponse:
+        with shop_fence.lifted():
+            return super()._act_page(*args)  # type: ignore[misc,no-any-return]
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if request.method == "POST":
+            raise PermissionDenied
+        shown: Any = super().changelist_view(request, extra_context)  # type: ignore[misc]
+        (getattr(shown, "context_data", None) or {}).pop("export", None)
+        return shown  # type: ignore[no-any-return]
+
+    def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.method == "POST":
+            raise PermissionDenied
+        shown: HttpResponse = super().change_view(request, *args, **kwargs)  # type: ignore[misc]
+        return shown
+
+    def record_view(self, object_id: str) -> None:
+        """Staff only: the merchant's people see their own customers, as its keys do."""
+        if request_context.current().actor.startswith("staff:"):
+            with shop_fence.lifted():
+                super().record_view(object_id)  # type: ignore[misc]
+
+    def has_value(self, row: Any, name: str) -> bool:
+        """A field goes before a method of the page with its name, such as `url`."""
+        field = admin_columns.field_of(self.model, name)
+        if field is not None:
+            return getattr(row, field.attname) not in (None, "", False, [])
+        return bool(super().has_value(row, name))  # type: ignore[misc]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        page: Any = self
+        names = [name for name in page.fields if obj is None or page.has_value(obj, name)]
+        return [(None, {"fields": admin_columns.details(page, names)})]
+
+
+def narrowed(page: type[Any], **shown: Any) -> type[Any]:
+    """The page with the columns, filters, fields and acts of `shown`. Nothing else is shown.
+
+    It has only the acts that some role of shops may do.
+    """
+    none = {"list_filter": (), "inlines": (), "object_acts": (), "search_help_text": "", "exclude": ()}
+    acts = tuple(each for each in shown.get("object_acts", ()) if each.permission in PERMISSIONS)
+    bases = (NarrowedPages, page) if issubclass(page, ActPages) else (NarrowedPages, ActPages, page)
+    return type(f"Shop{page.__name__}", bases, none | shown | {"object_acts": acts})
