@@ -58,7 +58,7 @@ ENDED = (PageState.EXPIRED, PageState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class ShownState:
     """A state, and the satang that wait for a decision."""
 
     state: PageState
@@ -77,7 +77,7 @@ def page(request: HttpRequest, qr_code_id: str) -> HttpResponse:
         except ApiError as error:
             return _no_payment(request, error)
         now, merchant = clock.now(), payment.merchant
-        shown = _shown(payment, now)
+        shown = shown_of(payment, now)
         if shown.state in ENDED and (later := services.replacement_of(payment)) is not None:
             return _redirect(request, later.id)
         back = page_origins.return_url(merchant, request.GET.get("return_url", ""))
@@ -130,7 +130,7 @@ def state(request: HttpRequest, qr_code_id: str) -> HttpResponse:
         payment = _find(request, qr_code_id)
     except ApiError as error:
         return error_response(error, request)
-    shown = _shown(payment, now)
+    shown = shown_of(payment, now)
     headers = {
         "ETag": shown.etag,
         "Cache-Control": "no-cache",
@@ -161,7 +161,7 @@ def receipt(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     """The receipt as a PNG. Without one, the page says why."""
     try:
         payment = _find(request, qr_code_id)
-        if _shown(payment, clock.now()).state not in PAID:
+        if shown_of(payment, clock.now()).state not in PAID:
             return _redirect(request, qr_code_id)
         _check_rate(request, "payment-card", CARD_RATE)
         return qr_cards.respond_receipt(request, payment, language_of(request))
@@ -184,7 +184,7 @@ def logo(request: HttpRequest, version: str) -> HttpResponse:
 
 def check_payable(payment: Payment, now: datetime) -> None:
     """Raises QrCodeGone unless the code waits for its money, and no other money arrived for it."""
-    shown = _shown(payment, now)
+    shown = shown_of(payment, now)
     if shown.state == PageState.REVIEW:
         raise QrCodeInReview(status=shown.state)
     if shown.state == PageState.SUSPENDED:
@@ -208,7 +208,8 @@ def _find(request: HttpRequest, qr_code_id: str) -> Payment:
     return ids.find(qr_code_id, "qr_", payments.first, QrCodeNotFound)
 
 
-def _shown(payment: Payment, now: datetime) -> _Shown:
+def shown_of(payment: Payment, now: datetime) -> ShownState:
+    """What a page says about the payment at `now`."""
     status = payment.status_at(now)
     held = 0
     if payment.has_exceptions:
@@ -216,16 +217,23 @@ def _shown(payment: Payment, now: datetime) -> _Shown:
         held = sum(exception.held_amount for exception in found)
     if not held:
         if status == PaymentStatus.PENDING and payment.merchant.suspended_at is not None:
-            return _Shown(PageState.SUSPENDED)
-        return _Shown(PageState.PAID if status == PaymentStatus.SUCCEEDED else PageState(status))
-    return _Shown(PageState.EXCESS if payment.completed_at is not None else PageState.REVIEW, held)
+            return ShownState(PageState.SUSPENDED)
+        return ShownState(PageState.PAID if status == PaymentStatus.SUCCEEDED else PageState(status))
+    return ShownState(PageState.EXCESS if payment.completed_at is not None else PageState.REVIEW, held)
+
+
+def may_change(payment: Payment, shown: ShownState, now: datetime) -> bool:
+    """Whether a page that shows this state must ask again."""
+    if shown.state == PageState.EXPIRED and payment.expires_at is not None:
+        return now - payment.expires_at < ASKS_AFTER_EXPIRY
+    return shown.state in (PageState.PENDING, PageState.REVIEW, PageState.SUSPENDED)
 
 
 def _seconds_left(expires_at: datetime, now: datetime) -> int:
     return max(0, int((expires_at - now).total_seconds()))
 
 
-def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
+def _context(payment: Payment, shown: ShownState, now: datetime) -> dict[str, Any]:
     expires_at = payment.expires_at or now
     is_open = shown.state == PageState.PENDING
     paid_at = payment.completed_at
@@ -241,8 +249,6 @@ def _context(payment: Payment, shown: _Shown, now: datetime) -> dict[str, Any]:
         "has_receipt": shown.state in PAID,
         "is_renewable": shown.state in ENDED and services.is_renewable(payment, now),
         "is_open": is_open,
-        "may_change": is_open
-        or shown.state in (PageState.REVIEW, PageState.SUSPENDED)
-        or (shown.state == PageState.EXPIRED and now - expires_at < ASKS_AFTER_EXPIRY),
+        "may_change": may_change(payment, shown, now),
         "has_sandbox_bank": payment.merchant.mode == Mode.TEST and bool(settings.SANDBOX_BANK_SECRET),
     }
