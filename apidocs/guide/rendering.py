@@ -16,7 +16,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from apidocs.guide.pages import PAGES, PROGRAMS, Page
+from apidocs.guide.pages import PAGES, PICTURES, PROGRAMS, Page
 
 # PHP samples begin without `<?php`.
 LEXER_OPTIONS = {"php": {"startinline": True}}
@@ -116,6 +116,8 @@ def _on_site(tokens: Sequence[Token], page: Page) -> Iterator[Token]:
             href = url_of(str(token.attrs["href"]), page)
             is_linked = href is not None
             token.attrSet("href", href or "")
+        if token.type == "image":
+            token.attrSet("src", url_of(str(token.attrs["src"]), page) or "")
         if token.type == "code_inline" and token.content in SITE and not is_linked:
             yield from (
                 Token("link_open", "a", 1, attrs={"href": token.content}),
@@ -136,7 +138,7 @@ def url_of(href: str, page: Page) -> str | None:
     if re.match(r"https?:|mailto:", href) or not path:
         return href
     name = posixpath.normpath(posixpath.join(posixpath.dirname(page.name), path))
-    if name in PROGRAMS:
+    if name in PROGRAMS | PICTURES:
         return f"/guide/{name}"
     linked = PAGES.get(name.removesuffix(".md"))
     return f"{linked.url}{mark}{anchor}" if linked else None

@@ -3,7 +3,7 @@
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from apidocs.guide.pages import FOLDER, HOME, PAGES, PROGRAMS, SECTIONS
+from apidocs.guide.pages import FOLDER, HOME, PAGES, PICTURES, PROGRAMS, SECTIONS
 from apidocs.guide.rendering import document, search_index
 from core.http.api import get_or_head_only
 from core.http.responses import JSON
@@ -25,9 +25,11 @@ def search(request: HttpRequest) -> HttpResponse:
 
 @get_or_head_only
 def guide(request: HttpRequest, name: str = HOME) -> HttpResponse:
-    """A page, its Markdown (with `.md`), or a program that a page names."""
+    """A page, its Markdown (with `.md`), or a program or picture that a page names."""
     if name in PROGRAMS:
         return HttpResponse((FOLDER / name).read_bytes(), content_type=TEXT, headers=CACHED)
+    if name in PICTURES:
+        return HttpResponse((FOLDER / name).read_bytes(), content_type="image/png", headers=CACHED)
     page = PAGES.get(name.removesuffix(".md"))
     if page is None:
         raise Http404
