@@ -122,17 +122,24 @@ def _within_rate(
 
 
 def _permitted_user_id(request: HttpRequest) -> str | None:
-    from console.people import sign_in  # the web server loads this module before Django is set up
+    # The web server loads this module before Django is set up.
+    from console.people import sign_in
+    from core.console.sites import SHOP
+    from shop import entrance
 
     session_key = uploads.session_key_of(request.META)
     permission = uploads.permission_of(request.META["PATH_INFO"])
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     # Django renews a session that an older SECRET_KEY signed. Only the page can send the new cookie.
     with transaction.atomic():
-        request.user = user = get_user(request)
-        is_permitted = (
-            user.is_active and user.is_staff and sign_in.is_complete(request) and sign_in.touch(session_key)
-        )
+        request.user = get_user(request)
+        # On pages of a shop the membership gives rights, and not the user.
+        if request.META["PATH_INFO"].startswith(SHOP):
+            is_known = entrance.enter(request) is not None
+        else:
+            is_known = request.user.is_active and request.user.is_staff
+        user = request.user
+        is_permitted = is_known and sign_in.is_complete(request) and sign_in.touch(session_key)
         transaction.set_rollback(True)
     return str(user.pk) if is_permitted and permission and user.has_perm(permission) else None
 

@@ -38,6 +38,9 @@ def of(site: Any, request: HttpRequest) -> list[MenuItem]:
 
 
 def _items(site: Any, request: Any) -> Iterator[MenuItem]:
+    if request.user.has_perm("shop.use_till"):
+        url = reverse("till")
+        yield MenuItem("till", _("Till"), [Link(_("Till"), url, request.path == url)])
     for name, label, model in LISTS:
         app_label, model_name = model.split(".")
         if request.user.has_perm(f"{app_label}.view_{model_name}"):

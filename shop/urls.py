@@ -6,6 +6,7 @@ from shop.site import site
 
 urlpatterns = [
     path("shop/", include("console.people.urls")),
+    path("shop/till", include("shop.till.urls")),
     path("shop/", site.urls),
 ]
 handler400 = "core.http.api.bad_request"

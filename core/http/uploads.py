@@ -21,6 +21,7 @@ class UploadKind(StrEnum):
 UPLOAD_PERMISSIONS = {
     "/admin/reconciliation/statement/import/": "reconciliation.import_statement",
     "/admin/reconciliation/slipcheck/check/": "reconciliation.check_slip",
+    "/shop/till/slip": "shop.use_till",
 }
 _LOGO_PATH = re.compile(r"/admin/merchants/merchant/mch_[0-9A-Za-z]{27,29}/do/page-settings/", re.ASCII)
 LOGO_PERMISSION = "merchants.set_page_settings"

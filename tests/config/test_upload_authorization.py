@@ -14,6 +14,8 @@ from pytest_django import Settings
 
 from config import upload_authorization
 from config.concurrency import OverloadedError
+from console.people import roles
+from console.people.roles import ShopRole
 from core import clock
 from core.http import uploads
 from core.http.rate_limits import RateLimit
@@ -22,12 +24,15 @@ from merchants.merchant_acts import MERCHANT_ACTS
 from merchants.models import ApiKey
 from reconciliation.slips.admin import CHECK_PERMISSION
 from refunds import claims
+from shop.models import Membership
+from shop.till.urls import USE
 from tests.concurrency import without_database
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.claims.builders import Claim, claim_of
+from tests.shop.people import person_of
 
 pytestmark = pytest.mark.django_db
-IMPORT, CHECK = sorted(uploads.UPLOAD_PERMISSIONS, reverse=True)
+TILL, IMPORT, CHECK = sorted(uploads.UPLOAD_PERMISSIONS, reverse=True)
 LOGO = f"/admin/merchants/merchant/mch_5F{'x' * 27}/do/page-settings/"
 
 
@@ -75,7 +80,22 @@ def test_other_acts_of_a_merchant_take_no_upload() -> None:
         assert uploads.permission_of(path) is None
 
 
+@pytest.mark.parametrize("role", ShopRole)
+def test_person_of_a_shop_may_upload_by_the_role_there(shop: Shop, role: ShopRole) -> None:
+    client = person_of(shop, role)
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    assert (uploader(session, TILL) is not None) is (USE in roles.permissions_of(role))
+    assert uploader(session, CHECK) is None
+    Membership.objects.update(ended_at=clock.now())
+    assert uploader(session, TILL) is None
+
+
+def test_staff_may_not_upload_to_a_shop() -> None:
+    assert uploader(session_of(staff(*uploads.UPLOAD_PERMISSIONS.values(), is_superuser=True)), TILL) is None
+
+
 def test_upload_permissions_equal_the_page_permissions() -> None:
+    assert uploads.UPLOAD_PERMISSIONS[TILL] == USE
     assert uploads.UPLOAD_PERMISSIONS[CHECK] == CHECK_PERMISSION
     assert uploads.UPLOAD_PERMISSIONS[IMPORT] == "reconciliation.import_statement"
     assert uploads.permission_of(LOGO) in [act.permission for act in MERCHANT_ACTS]
