@@ -18,6 +18,7 @@ class Act(models.TextChoices):
     REJECTED = "rejected", _("Rejected")
     REFUND_CREATED = "refund_created", _("Refunded the payment")
     CODE_EXPIRED = "code_expired", _("Expired the QR code")
+    LINK_CREATED = "link_created", _("Made the payment link")
     LINK_DEACTIVATED = "link_deactivated", _("Deactivated the payment link")
     DELIVERY_RESENT = "delivery_resent", _("Sent the event again")
     REFUND_CANCELED = "refund_canceled", _("Canceled the refund")

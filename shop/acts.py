@@ -5,7 +5,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from django import forms
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -14,6 +13,7 @@ from approvals.models import PayoutAccount
 from audit_trail.act_pages import ObjectAct, ReasonForm
 from audit_trail.acts import Act, ActRefused
 from core import money
+from core.console.form_fields import BahtField
 from payments.models import OPEN_STATUSES, PaymentException
 from reconciliation.exceptions import merchant_decisions
 from withdrawals import services as withdrawals
@@ -26,13 +26,7 @@ EXCESS_RETURNED = gettext_lazy(
 
 
 class WithdrawForm(ReasonForm):
-    amount = forms.CharField(label=gettext_lazy("Amount in baht"), max_length=20)
-
-    def clean_amount(self) -> int:
-        satang = money.parse(self.cleaned_data["amount"])
-        if satang is None or not 0 < satang <= money.MAX_AMOUNT:
-            raise forms.ValidationError(_("Enter an amount in baht, such as 250 or 1,250.50."))
-        return satang
+    amount = BahtField(label=gettext_lazy("Amount in baht"))
 
 
 def _is_open(exception: PaymentException, now: datetime) -> bool:

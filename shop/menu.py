@@ -15,6 +15,7 @@ SETTINGS = "merchants.merchant"
 """The page of the only row, and not its list."""
 LISTS = (
     ("payments", _("Payments"), "payments.payment"),
+    ("links", _("Payment links"), "links.paymentlink"),
     ("exceptions", _("Exceptions"), "payments.paymentexception"),
     ("refunds", _("Refunds"), "refunds.refund"),
     ("withdrawals", _("Withdrawals"), "withdrawals.withdrawal"),

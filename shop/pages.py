@@ -11,6 +11,9 @@ from console.settlements.pages import SettlementPageAdmin
 from core import clock
 from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
+from links.admin import PaymentLinkAdmin
+from links.link_acts import LINK_ACTS
+from links.models import PaymentLink
 from merchants.admin import ApiKeyAdmin, MerchantAdmin
 from merchants.merchant_acts import KEY_ACTS, MERCHANT_ACTS
 from merchants.models import ApiKey, Merchant
@@ -25,6 +28,7 @@ from request_log.admin import StatusFilter as ClassFilter
 from request_log.models import RequestRecord
 from settlements.models import Settlement
 from shop.acts import EXCEPTION_ACTS, WITHDRAW_ACT
+from shop.link_acts import NEW_LINK_ACTS
 from shop.narrowing import NEWEST_FIRST, narrowed
 from shop.site import site
 from timeline import pages as timeline
@@ -74,6 +78,20 @@ _register(
     ],
     object_acts=PAYMENT_ACTS,
     page_context=_of_payment,
+)
+_register(
+    PaymentLink,
+    PaymentLinkAdmin,
+    newest_first=NEWEST_FIRST,
+    list_display=["id", "reference", "status_now", "amount_or_limits", "paid_payments", "expires_at"],
+    list_filter=[DateFilter],
+    list_select_related=False,
+    fields=[
+        *("status_now", "page", "picture", "amount_or_limits", "description", "reference", "metadata"),
+        *("paid_payments", "open_codes", "max_payments", "created_at", "expires_at", "deactivated_at"),
+    ],
+    object_acts=LINK_ACTS,
+    list_acts=NEW_LINK_ACTS,
 )
 _register(
     PaymentException,

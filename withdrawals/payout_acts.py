@@ -6,16 +6,15 @@ from functools import partial
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator
 from django.utils.functional import Promise
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models import PayoutAccount
 from audit_trail.act_pages import ObjectAct, ReasonForm
 from audit_trail.acts import Act
 from core import money
+from core.console.form_fields import BahtField
 from core.http.objects import MAX_SATANG
 from merchants.models import Merchant
 from withdrawals import payouts
@@ -46,8 +45,9 @@ class PayoutScheduleForm(ReasonForm):
         help_text=_("At most 23:30."),
         validators=[MaxValueValidator(LATEST_TIME, _("At most 23:30."))],
     )
-    float_amount = forms.CharField(
-        max_length=20,
+    float_amount = BahtField(
+        smallest=0,
+        largest=MAX_SATANG,
         initial="0",
         label=_("Float in baht"),
         help_text=_("It stays in the balance. All above it is paid out."),
@@ -60,13 +60,6 @@ class PayoutScheduleForm(ReasonForm):
         if schedule := PayoutSchedule.objects.filter(pk=row.pk).first():
             self.initial.update({name: getattr(schedule, name) for name in TERMS})
             self.initial["float_amount"] = money.baht(schedule.float_amount)
-
-    def clean_float_amount(self) -> int:
-        """Satang."""
-        satang = money.parse(self.cleaned_data["float_amount"])
-        if satang is None or satang > MAX_SATANG:
-            raise ValidationError(gettext("Enter an amount in baht, such as 250 or 1,250.50."))
-        return satang
 
 
 def _accounts(merchant: Merchant) -> Any:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 from audit_trail.act_pages import ObjectAct, ReasonForm
 from audit_trail.acts import Act
 from core import money
+from core.console.form_fields import BahtField
 from payments.models import Payment, PaymentStatus
 from qrcodes import services as qr_codes
 from refunds import services as refunds
@@ -19,7 +20,7 @@ from refunds.models import Refund
 class RefundForm(ReasonForm):
     """The amount of a refund in baht, and its reason for the merchant."""
 
-    amount = forms.CharField(label=gettext_lazy("Amount in baht"), max_length=20)
+    amount = BahtField(label=gettext_lazy("Amount in baht"))
     kind = forms.ChoiceField(label=gettext_lazy("Kind"))
 
     def __init__(self, row: Payment, data: Any = None, *, user: Any) -> None:
@@ -30,9 +31,7 @@ class RefundForm(ReasonForm):
 
     def clean_amount(self) -> int:
         """Satang, at most what is left."""
-        satang = money.parse(self.cleaned_data["amount"])
-        if satang is None or satang < 1:
-            raise forms.ValidationError(_("Enter an amount in baht, such as 250 or 1,250.50."))
+        satang: int = self.cleaned_data["amount"]
         if satang > self.row.refundable_amount:
             left = money.display(self.row.refundable_amount)
             raise forms.ValidationError(_("At most %(left)s can be refunded.") % {"left": left})

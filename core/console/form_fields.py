@@ -1,9 +1,13 @@
-"""A form field for names, accounts and references that people type or paste."""
+"""Form fields for what people type or paste: names, accounts, references, and amounts."""
 
 from collections.abc import Callable
 from typing import Any
 
 from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+from core import money
 
 
 class PlainCharField(forms.CharField):
@@ -15,3 +19,21 @@ class PlainCharField(forms.CharField):
 
     def to_python(self, value: Any) -> Any:
         return super().to_python(self._plain(value) if isinstance(value, str) else value)
+
+
+class BahtField(forms.CharField):
+    """An amount in baht. Its value is satang, or None if it is not needed and empty."""
+
+    def __init__(self, *, smallest: int = 1, largest: int = money.MAX_AMOUNT, **kwargs: Any) -> None:
+        self._smallest, self._largest = smallest, largest
+        super().__init__(max_length=20, **kwargs)
+        self.widget.attrs |= {"autocomplete": "off", "inputmode": "decimal"}
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        satang = money.parse(text)
+        if satang is None or not self._smallest <= satang <= self._largest:
+            raise ValidationError(_("Enter an amount in baht, such as 250 or 1,250.50."))
+        return satang

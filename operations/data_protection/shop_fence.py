@@ -22,6 +22,7 @@ PATHS: Mapping[str, str] = {
     "merchants.apikey": "merchant",
     "payments.payment": "merchant",
     "payments.paymentexception": "payment__merchant",
+    "links.paymentlink": "merchant",
     "refunds.refund": "merchant",
     "withdrawals.withdrawal": "merchant",
     "approvals.payoutaccount": "merchant",

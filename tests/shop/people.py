@@ -9,6 +9,7 @@ from django.test import Client
 from approvals import payout_accounts
 from console.people.roles import ShopRole
 from core import clock
+from links import services as links
 from payments.models import Payment, PaymentException
 from refunds.models import Refund
 from request_log.models import RequestRecord
@@ -63,6 +64,9 @@ class FullShop:
             "merchants.merchant": merchant,
             "merchants.apikey": merchant.keys.get(),
             "payments.payment": Payment.objects.get(pk=paid),
+            "links.paymentlink": links.create(
+                merchant=merchant, amount=150_000, expiry_minutes=15, now=clock.now()
+            ),
             "payments.paymentexception": PaymentException.objects.get(payment__merchant=merchant),
             "refunds.refund": Refund.objects.get(merchant=merchant),
             "withdrawals.withdrawal": Withdrawal.objects.get(merchant=merchant),

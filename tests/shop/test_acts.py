@@ -43,13 +43,11 @@ def act(client: Client, row: Any, slug: str, **values: Any) -> Any:
     return client.post(path, act_form(**values), follow=True)
 
 
-def acts() -> list[tuple[str, str, str]]:
-    """The label of each page, and the slug and permission of each of its acts."""
+def acts(of: str = "object_acts") -> list[tuple[str, str, str]]:
+    """The label of each page, and the slug and permission of each of its acts on rows, or on its list."""
     found = {model._meta.label_lower: page for model, page in site._registry.items()}
     return [
-        (label, each.slug, each.permission)
-        for label, page in found.items()
-        for each in getattr(page, "object_acts", ())
+        (label, each.slug, each.permission) for label, page in found.items() for each in getattr(page, of, ())
     ]
 
 
@@ -124,6 +122,9 @@ def test_role_sees_its_lists_and_does_its_acts_and_no_others(own: FullShop, role
         if permission not in allowed:
             assert client.get(path).status_code == 403, (label, slug)
             assert client.post(path, act_form()).status_code == 403, (label, slug)
+    for label, slug, permission in acts("list_acts"):
+        expected = 200 if permission in allowed else 403
+        assert client.get(f"{list_url(label)}do/{slug}/").status_code == expected, (label, slug)
     page = client.get("/shop/").content.decode()
     assert ("Balance" in page) == ("shop.view_balance" in allowed)
 
@@ -136,7 +137,9 @@ def test_every_permission_of_shops_is_checked_by_a_page_or_an_act() -> None:
         *("shop.invite_person", "audit_trail.view_personal_data", "merchants.issue_withdrawal_key"),
         *("webhooks.view_deliveryattempt", "shop.use_till"),
     }
-    assert declared == lists | inner | {permission for _label, _slug, permission in acts()}
+    assert declared == lists | inner | {
+        permission for _label, _slug, permission in acts() + acts("list_acts")
+    }
 
 
 def test_nobody_acts_on_rows_of_a_rival(own: FullShop, rival: FullShop) -> None:
