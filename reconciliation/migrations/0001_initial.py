@@ -124,7 +124,7 @@ class Migration(migrations.Migration):
                 ('transaction_id', models.CharField(blank=True, help_text="The sending bank's id.", max_length=64)),
                 ('claimed_payment_id', core.database.columns.PublicId(db_collation='C', help_text='The payment that the slip was shown for, if named.', max_length=31, null=True)),
                 ('verdict', models.CharField(blank=True, choices=[('valid', 'Valid'), ('repeated', 'Repeated'), ('wrong_amount', 'Wrong Amount'), ('wrong_receiver', 'Wrong Receiver'), ('not_found', 'Not Found'), ('unreadable', 'Unreadable'), ('unknown', 'Unknown')], default='', max_length=14)),
-                ('is_first', models.BooleanField(default=False, help_text='The first of this merchant in which it is valid.')),
+                ('is_first', models.BooleanField(default=False, help_text="The first in which a slip of the payment's money is valid.")),
                 ('checked_at', models.DateTimeField()),
             ],
             options={
@@ -781,7 +781,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='slipcheck',
-            constraint=models.UniqueConstraint(condition=models.Q(('is_first', True)), fields=('transaction_id', 'sending_bank', 'merchant'), name='slipcheck_first_once'),
+            constraint=models.UniqueConstraint(condition=models.Q(('is_first', True)), fields=('payment',), name='slipcheck_first_once'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='slipcheck',

@@ -56,7 +56,7 @@ class SlipCheck(CausedRow):
         help_text="The payment that the money is for.",
     )
     is_first = models.BooleanField(
-        default=False, help_text="The first of this merchant in which it is valid."
+        default=False, help_text="The first in which a slip of the payment's money is valid."
     )
     checked_at = models.DateTimeField()
 
@@ -100,7 +100,7 @@ class SlipCheck(CausedRow):
                 condition=Q(is_first=False) | Q(verdict=SlipVerdict.VALID), name="slipcheck_first_is_valid"
             ),
             models.UniqueConstraint(
-                fields=["transaction_id", "sending_bank", "merchant"],
+                fields=["payment"],
                 condition=Q(is_first=True),
                 name="slipcheck_first_once",
             ),

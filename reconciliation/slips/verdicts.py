@@ -75,12 +75,8 @@ def store(
     if money is not None:
         Payment.objects.locked(str(money.payment_id))
     if verdict == SlipVerdict.VALID and money is not None:
-        was_valid = SlipCheck.objects.filter(
-            transaction_id=judgment.transaction_id,
-            sending_bank=judgment.bank,
-            merchant=merchant,
-            is_first=True,
-        ).exists()
+        # By the payment, because slips can name one transfer by several ids.
+        was_valid = SlipCheck.objects.filter(payment=money.payment_id, is_first=True).exists()
         if payment_id not in (None, money.payment_id) or (was_valid and payment_id is None):
             verdict = SlipVerdict.REPEATED
         elif amount not in (None, money.amount):

@@ -111,6 +111,14 @@ def test_slip_that_was_valid_before_is_repeated_without_its_payment(seller: Sell
     assert verdict(seller.shop, slip, payment_id=other_id) == "repeated"
 
 
+def test_forged_slip_that_names_the_same_transfer_otherwise_is_repeated(seller: Seller) -> None:
+    slip = slip_id()
+    money = seller.report(seller.shop.qr_code(), slip_reference=slip)
+    assert verdict(seller.shop, mini_qr(slip)) == "valid"
+    forged = (mini_qr(money.bank_reference), wallet_slip(**{"03": slip}))
+    assert [verdict(seller.shop, other) for other in forged] == ["repeated", "repeated"]
+
+
 def test_slip_of_another_order_is_repeated_at_its_first_check(seller: Seller) -> None:
     payment_id, slip = paid(seller)
     waiting = seller.shop.qr_code()["payment_id"]
@@ -262,6 +270,7 @@ def test_database_refuses_wrong_verdicts(seller: Seller, other_shop: Shop) -> No
     assert not refused(**mine, verdict="valid", claimed_payment_id=payment_id, **of_payment)
     for wrong in (
         mine | {"verdict": "valid", "is_first": True} | of_payment,  # a second first one
+        mine | {"verdict": "valid", "is_first": True, "transaction_id": "A2"} | of_payment,
         mine | {"verdict": "valid"} | of_payment,
         mine | {"verdict": "valid", "claimed_payment_id": "pay_x"} | of_payment,
         mine | {"verdict": "valid", "is_first": True, "transaction_id": "A2"},
