@@ -18,6 +18,7 @@ from django.core.exceptions import (
     RequestDataTooBig,
     SuspiciousOperation,
     TooManyFieldsSent,
+    TooManyFilesSent,
 )
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -71,6 +72,8 @@ class FormParser(MultiPartParser):
             form: Any = super().parse(stream, media_type, parser_context)
         except exceptions.ParseError:
             raise errors.InvalidRequest(reason="its form is malformed") from None
+        except (TooManyFieldsSent, TooManyFilesSent):
+            raise errors.InvalidRequest(reason="its form has too many fields") from None
         picture = form.files["picture"].read(uploads.MAX_PICTURE + 1) if "picture" in form.files else None
         for _, files in form.files.lists():
             for file in files:

@@ -420,6 +420,13 @@ def test_malformed_form_is_no_server_error(shop: Shop, content_type: str, body: 
     assert shop.http.post(SLIPS, body, content_type=content_type, headers=key).status_code == status
 
 
+def test_form_with_too_many_fields_says_so(shop: Shop) -> None:
+    many: dict[str, Any] = {f"field{number}": "x" for number in range(1001)}
+    answer = send(shop, None, **many)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
+    assert "too many fields" in answer.json()["error"]["message"]
+
+
 def test_forms_are_for_slips_only(shop: Shop) -> None:
     key = {"Authorization": f"Bearer {shop.secret_key}"}
     assert shop.http.post("/v1/qr-codes", {"amount": "150000"}, headers=key).status_code == 415
