@@ -59,5 +59,7 @@ def offers_new_code(merchant_id: str) -> bool:
 
 def logo(version: str) -> bytes | None:
     """The logo with this SHA-256. Shops with the same logo share its address."""
+    if not version.isalnum():  # PostgreSQL takes no U+0000
+        return None
     found = PageSettings.objects.filter(logo_version=version).values_list("logo", flat=True).first()
     return None if found is None else bytes(found)
