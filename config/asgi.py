@@ -20,7 +20,13 @@ from django.http.response import HttpResponseBase
 
 from config import concurrency
 from config.concurrency import Limits, OverloadedError
-from config.upload_authorization import FindUploader, UploadGate, find_claim_link, find_key, find_uploader
+from config.upload_authorization import (
+    FindUploader,
+    UploadGate,
+    find_claim_link,
+    find_merchant,
+    find_uploader,
+)
 from core import errors, request_context
 from core.http import responses, uploads
 from core.http.responses import MAX_BODY
@@ -83,7 +89,7 @@ class AsgiApplication:
         card_threads: int = 0,
         find_uploader: FindUploader = find_uploader,
         find_claim_link: FindUploader = find_claim_link,
-        find_key: FindUploader = find_key,
+        find_merchant: FindUploader = find_merchant,
     ) -> None:
         self._handle = handle
         self._threads = ThreadPoolExecutor(threads, "web")
@@ -92,7 +98,7 @@ class AsgiApplication:
         finders = {
             UploadKind.STAFF: find_uploader,
             UploadKind.CLAIM: find_claim_link,
-            UploadKind.SLIP: find_key,
+            UploadKind.SLIP: find_merchant,
         }
         self._gates = {
             kind: UploadGate(finder, uploads.MAX_CONCURRENT[kind]) for kind, finder in finders.items()

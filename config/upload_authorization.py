@@ -92,12 +92,12 @@ def find_claim_link(meta: Meta) -> str | None:
     return _within_rate(meta, "claim-uploads", CLAIM_LOOKUP_RATE, _claim_link_id)
 
 
-def find_key(meta: Meta) -> str:
-    """The id of a merchant's key that may check slips.
+def find_merchant(meta: Meta) -> str:
+    """The id of the merchant whose key this is.
 
     Raises what refuses the key or its address, and OverloadedError while the database cannot be reached.
     """
-    found = _within_rate(meta, "slip-uploads", SLIP_LOOKUP_RATE, _permitted_key_id)
+    found = _within_rate(meta, "slip-uploads", SLIP_LOOKUP_RATE, _merchant_id)
     if found is None:
         raise RateLimitExceeded(retry_after=1)
     return found
@@ -144,13 +144,13 @@ def _permitted_user_id(request: HttpRequest) -> str | None:
     return str(user.pk) if is_permitted and permission and user.has_perm(permission) else None
 
 
-def _permitted_key_id(request: HttpRequest) -> str:
+def _merchant_id(request: HttpRequest) -> str:
     from merchants import authentication  # only here, for the same reason
 
     address = client_addresses.address_of(request)
     request_context.begin(request_id="", address=address)
-    _, key, _ = authentication.authenticate_headers(request.META, authentication.NOTHING_ELSE, {})
-    return str(key.id)
+    merchant, _, _ = authentication.authenticate_headers(request.META, authentication.NOTHING_ELSE, {})
+    return str(merchant.id)
 
 
 def _claim_link_id(request: HttpRequest) -> str | None:

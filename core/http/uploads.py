@@ -36,7 +36,7 @@ GRACE_SECONDS, MIN_BYTES_PER_SECOND = 10.0, 64 * 1024
 MAX_CONCURRENT = {UploadKind.STAFF: 2, UploadKind.CLAIM: 16, UploadKind.SLIP: 8}
 """Uploads at once in a process. Those of staff keep their slot while a thread works on them.
 
-One of these by one user, at one claim link, or with one key."""
+One of these by one user, at one claim link, or of one merchant."""
 PICTURE_TOO_LARGE = "a picture may have 10 MB"
 TOO_LARGE = "qr.body_too_large"
 """Set in the META of a request whose body the web server has dropped."""

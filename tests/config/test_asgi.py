@@ -322,17 +322,17 @@ def test_unknown_claim_link_gets_the_limits_of_a_small_body(monkeypatch: pytest.
     asyncio.run(run())
 
 
-def key_of(meta: Mapping[str, Any]) -> str:
+def merchant_of(meta: Mapping[str, Any]) -> str:
     """One key is refused."""
     if meta["PATH_INFO"].startswith("/Thai"):
         raise AuthenticationFailed
-    return "key_1"
+    return "mch_1"
 
 
-def test_slips_of_a_key_are_read_one_by_one_and_without_a_key_not_at_all() -> None:
+def test_slips_of_a_merchant_are_read_one_by_one_and_without_a_key_not_at_all() -> None:
     async def run() -> None:
         application = Slow()
-        server = AsgiApplication(application, THREADS, find_key=key_of)
+        server = AsgiApplication(application, THREADS, find_merchant=merchant_of)
         first = asyncio.create_task(ask(server, "/v1/slips"))
         await application.begins(1)
         second = asyncio.create_task(ask(server, "/v1/slips"))
@@ -355,9 +355,9 @@ def test_slow_slip_gets_a_timeout_and_an_overload_the_envelope_of_errors(
         raise OverloadedError
 
     async def run() -> None:
-        server = AsgiApplication(Slow(), THREADS, find_key=lambda _: "key_1")
+        server = AsgiApplication(Slow(), THREADS, find_merchant=lambda _: "mch_1")
         assert await asyncio.wait_for(ask(server, "/v1/slips", drips=True), SECONDS) == 408
-        server = AsgiApplication(Slow(), THREADS, find_key=overloaded)
+        server = AsgiApplication(Slow(), THREADS, find_merchant=overloaded)
         assert await asyncio.wait_for(ask(server, "/v1/slips"), SECONDS) == 503
 
     asyncio.run(run())

@@ -19,6 +19,7 @@ from console.people.roles import ShopRole
 from core import clock
 from core.http import uploads
 from core.http.rate_limits import RateLimit
+from merchants import services
 from merchants.errors import AuthenticationFailed, RateLimitExceeded
 from merchants.merchant_acts import MERCHANT_ACTS
 from merchants.models import ApiKey
@@ -225,16 +226,22 @@ def test_form_of_a_valid_key_may_have_the_picture_of_a_slip(shop: Shop, path: st
     sent = slip_environ(shop.secret_key, path)
     assert uploads.kind_of(sent) is uploads.UploadKind.SLIP
     assert uploads.limit_of(sent) == 10_000_000 + 65_536
-    assert upload_authorization.find_key(sent).startswith("key_")
+    assert upload_authorization.find_merchant(sent) == shop.merchant.id
     assert uploads.limit_of(sent | {"CONTENT_TYPE": "application/json"}) == 65_536
     assert uploads.limit_of(sent | {"PATH_INFO": "/v1/slips/"}) == 65_536
+
+
+def test_keys_of_a_merchant_share_its_place(shop: Shop) -> None:
+    _, second = services.issue_key(merchant=shop.merchant, now=clock.now())
+    sent = [slip_environ(secret) for secret in (shop.secret_key, second)]
+    assert len({upload_authorization.find_merchant(each) for each in sent}) == 1
 
 
 def test_picture_without_a_usable_key_is_refused_before_it_is_read(shop: Shop) -> None:
     ApiKey.objects.update(revoked_at=clock.now())
     for secret in ("x", shop.secret_key):
         with pytest.raises(AuthenticationFailed):
-            upload_authorization.find_key(slip_environ(secret))
+            upload_authorization.find_merchant(slip_environ(secret))
 
 
 def test_address_with_too_many_pictures_is_told_and_makes_no_query(
@@ -242,12 +249,12 @@ def test_address_with_too_many_pictures_is_told_and_makes_no_query(
 ) -> None:
     monkeypatch.setattr(upload_authorization, "SLIP_LOOKUP_RATE", RateLimit(per_second=0.01, burst=1))
     sent = slip_environ(shop.secret_key, REMOTE_ADDR="203.0.113.78")
-    upload_authorization.find_key(sent)
+    upload_authorization.find_merchant(sent)
     with CaptureQueriesContext(connection) as queries, pytest.raises(RateLimitExceeded):
-        upload_authorization.find_key(sent)
+        upload_authorization.find_merchant(sent)
     assert len(queries) == 0
 
 
 def test_picture_during_a_database_outage_is_503(shop: Shop) -> None:
     with pytest.raises(OverloadedError):
-        without_database(lambda: upload_authorization.find_key(slip_environ(shop.secret_key)))
+        without_database(lambda: upload_authorization.find_merchant(slip_environ(shop.secret_key)))
