@@ -15,7 +15,7 @@ from core.thai import references, thaiqr
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant, Mode
 from payments import services as payments
-from payments.models import OPEN_REFERENCE, Payment, PaymentStatus
+from payments.models import OPEN_REFERENCE, PAID_STATUSES, Payment, PaymentStatus
 from payments.shapes import event_data
 from qrcodes.errors import QrCodeNotExpirable, QrCodeNotFound, ReferenceInUse
 from qrcodes.models import QrCode
@@ -153,7 +153,16 @@ def is_renewable(payment: Payment, now: datetime) -> bool:
         and not payment.has_exceptions
         and not payment.qr_code.actor
         and payment.merchant.suspended_at is None
+        and not _is_order_paid(payment)
     )
+
+
+def _is_order_paid(payment: Payment) -> bool:
+    """Whether a later payment of the shop with the same reference succeeded."""
+    later = Payment.objects.of(payment.merchant).filter(
+        reference=payment.reference, created_at__gt=payment.created_at, status__in=PAID_STATUSES
+    )
+    return later.exists()
 
 
 def replacement_of(payment: Payment) -> QrCode | None:

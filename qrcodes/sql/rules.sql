@@ -12,13 +12,19 @@ BEGIN
     ) IS NOT TRUE THEN
         RAISE EXCEPTION 'there is no such payment of the code' USING ERRCODE = 'foreign_key_violation';
     END IF;
-    -- A code takes the place of one that ended unpaid, for the same sum and order. The unique index says: of one at most.
+    -- A code takes the place of one that ended unpaid, for the same sum and order, if no later payment of the order succeeded.
+    -- The unique index says: of one at most.
     IF NEW.replaces_id IS NOT NULL THEN
         IF NOT EXISTS (
             SELECT FROM public.payments_payment AS ended, public.payments_payment AS made
             WHERE ended.id = NEW.replaces_id AND made.id = NEW.payment_id AND ended.merchant_id = NEW.merchant_id
                 AND ended.qr_code_id IS NOT NULL AND ended.status IN ('expired', 'failed')
                 AND ended.amount = made.amount AND ended.reference = made.reference
+                AND NOT EXISTS (
+                    SELECT FROM public.payments_payment AS paid
+                    WHERE paid.reference = ended.reference AND paid.merchant_id = ended.merchant_id
+                        AND paid.created_at > ended.created_at AND paid.status IN ('succeeded', 'refunded')
+                )
         ) THEN
             RAISE EXCEPTION 'this code cannot be replaced' USING ERRCODE = 'check_violation';
         END IF;

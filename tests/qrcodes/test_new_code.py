@@ -158,6 +158,20 @@ def test_other_open_code_of_the_reference_keeps_it(helpful: Shop, declined: dict
     assert Payment.objects.count() == 2
 
 
+def test_order_that_was_paid_by_another_code_gets_no_new_one(
+    helpful: Shop, declined: dict[str, Any], bank: SandboxBankClient
+) -> None:
+    other_order = helpful.qr_code(reference="INV-8")
+    bank.notify(other_order)
+    assert BUTTON in page_of(declined).content.decode()
+    bank.notify(helpful.qr_code(**FIELDS))
+    page = page_of(declined).content.decode()
+    assert BUTTON not in page
+    assert "Ask the shop for a new code." in page
+    assert new_code_of(declined) == declined["qr_code_id"]
+    assert not QrCode.objects.filter(replaces__isnull=False).exists()
+
+
 def test_only_a_form_makes_a_code(declined: dict[str, Any]) -> None:
     answer = Client().get(f"/pay/{declined['qr_code_id']}/new-code")
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/pay/{declined['qr_code_id']}")
@@ -177,7 +191,10 @@ def test_network_that_asks_too_often_waits(declined: dict[str, Any], monkeypatch
 def test_database_refuses_a_code_in_the_place_of_another_one(
     helpful: Shop, other_shop: Shop, declined: dict[str, Any], bank: SandboxBankClient
 ) -> None:
-    """It is paid, of another merchant, of another order, or replaced already."""
+    """It is paid, of another merchant, of another order, replaced already, or its order is paid."""
+    new = QrCode.objects.get(pk=new_code_of(declined).replace("qr_", "pay_"))
+    with pytest.raises(IntegrityError, match="qr_code_replaced_once"), transaction.atomic():
+        _insert_copy(helpful, new, declined["payment_id"])
     rows = {
         "paid": _pay(helpful, bank),
         "open": helpful.qr_code(**FIELDS),
@@ -185,12 +202,14 @@ def test_database_refuses_a_code_in_the_place_of_another_one(
         "order": helpful.qr_code(reference="INV-8"),
     }
     bank.notify(rows["order"], type="decline")
-    new = QrCode.objects.get(pk=new_code_of(declined).replace("qr_", "pay_"))
     for ended in rows.values():
         with pytest.raises(IntegrityError, match="cannot be replaced"), transaction.atomic():
             _insert_copy(helpful, new, ended["payment_id"])
-    with pytest.raises(IntegrityError, match="qr_code_replaced_once"), transaction.atomic():
-        _insert_copy(helpful, new, declined["payment_id"])
+    late = helpful.qr_code(**FIELDS)
+    bank.notify(late, type="decline")
+    bank.notify(helpful.qr_code(**FIELDS))
+    with pytest.raises(IntegrityError, match="cannot be replaced"), transaction.atomic():
+        _insert_copy(helpful, new, late["payment_id"])
 
 
 def _insert_copy(shop: Shop, new: QrCode, replaces: str) -> None:
