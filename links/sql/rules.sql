@@ -17,9 +17,13 @@ BEGIN
     ) IS NOT TRUE THEN
         RAISE EXCEPTION 'the payment is not of this link' USING ERRCODE = 'check_violation';
     END IF;
+    -- Without max_payments it reads none of the payments, which may be many.
     IF link.status <> 'active' OR link.expires_at <= payment.created_at OR link.max_payments <= (
-        SELECT count(*) FROM public.payments_payment
-        WHERE payment_link_id = link.id AND status IN ('succeeded', 'refunded')
+        SELECT count(*) FROM (
+            SELECT FROM public.payments_payment
+            WHERE payment_link_id = link.id AND status IN ('succeeded', 'refunded')
+            LIMIT coalesce(link.max_payments, 0)
+        ) AS paid
     ) THEN
         RAISE EXCEPTION 'the link has ended' USING ERRCODE = 'check_violation', CONSTRAINT = 'linkcode_of_active_link';
     END IF;

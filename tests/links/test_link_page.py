@@ -16,6 +16,11 @@ from tests.concurrency import run_concurrently
 from tests.conftest import Shop
 from tests.links.conftest import LinkShop, Visitor, code_of
 
+ROWS_READ = """
+SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0) FROM pg_stat_xact_user_tables
+WHERE relname = 'payments_payment'
+"""
+
 
 def read_code(qr_code_id: str) -> str:
     return Client().get(f"/pay/{qr_code_id}?lang=en").content.decode()
@@ -202,6 +207,22 @@ def test_page_costs_the_same_after_many_payments(links: LinkShop) -> None:
         counts.append(len(queries))
         links.paid(Visitor(link).code())
     assert counts[0] == counts[1]
+
+
+def test_code_of_a_link_without_an_end_reads_no_other_payments(links: LinkShop) -> None:
+    link, read = links.link(max_payments=None), []
+    with connection.cursor() as cursor:
+        # A connection that has made many codes has one plan for all links.
+        cursor.execute("SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off")
+        for _ in range(2):
+            cursor.execute(ROWS_READ)
+            before = cursor.fetchone()[0]
+            Visitor(link).pay()
+            cursor.execute(ROWS_READ)
+            read.append(cursor.fetchone()[0] - before)
+            for _ in range(5):
+                links.paid(Visitor(link).code())
+    assert read[0] == read[1]
 
 
 @pytest.mark.slow
