@@ -26,8 +26,8 @@ from links.errors import PaymentLinkNotActive
 from links.models import LONGEST_LIFE, VISITOR_LENGTH, LinkCode, PaymentLink, PaymentLinkStatus
 from merchants import payer_pages
 from merchants.payer_pages import language_of
-from payments.models import HELD_STATUSES, PAID_STATUSES, PaymentStatus
-from qrcodes.errors import TooManyPageRequests
+from payments.models import HELD_STATUSES, PAID_STATUSES, Payment, PaymentStatus
+from qrcodes.errors import QrCodeNotExpirable, TooManyPageRequests
 from qrcodes.payment_page import RATE
 
 # Codes that visitors of one network make, and those of all visitors of a link.
@@ -35,6 +35,7 @@ NETWORK_RATE = RateLimit(per_second=0.5, burst=60)
 LINK_RATE = RateLimit(per_second=5, burst=200)
 METHODS = ("GET", "HEAD", "POST")
 COOKIE = "visitor"
+CHANGE = "change"  # in the query: the visitor wants another amount than the open code has
 POLICY = "form-action 'self'; frame-ancestors 'none'"
 
 
@@ -82,7 +83,7 @@ def page(request: HttpRequest, payment_link_id: str) -> HttpResponse:
 
 
 def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpResponse:
-    """Raises TooManyPageRequests, PaymentLinkNotFound, BankNotConfigured."""
+    """Raises TooManyPageRequests, PaymentLinkNotFound, MerchantSuspended, BankNotConfigured."""
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
     rate_limits.check(f"payment-page:{network}", RATE, TooManyPageRequests)
     link = services.find(payment_link_id)
@@ -92,8 +93,10 @@ def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpR
     status = services.status_of(link, now)
     given = request.POST if request.method == "POST" else None
     form = AmountForm(link, given) if link.amount is None else None
-    if latest is not None and _is_to_be_seen(latest, status, now):
+    changed = latest if CHANGE in request.GET and _may_change(link, latest, status, now) else None
+    if latest is not None and changed is None and _is_to_be_seen(latest, status, now):
         return _show_code(latest.payment.qr_code_id)
+    link.merchant.check_open()
     is_refused = status != PaymentLinkStatus.ACTIVE or (form is not None and not form.is_valid())
     if given is None or is_refused:
         response = _show(request, link, status, form, latest)
@@ -103,7 +106,13 @@ def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpR
         amount: Any = link.amount if form is None else form.cleaned_data["amount"]
         request_context.set_actor(f"link:{link.id}")
         try:
-            response = _show_code(services.pay(link, visitor=visitor, amount=amount, now=now).qr_code_id)
+            if changed is None:
+                payment = services.pay(link, visitor=visitor, amount=amount, now=now)
+            else:
+                payment = services.change_amount(link, code=changed, amount=amount, now=now)
+            response = _show_code(payment.qr_code_id)
+        except QrCodeNotExpirable:  # it was paid meanwhile, or another request changed it
+            return HttpResponseRedirect(f"{_address(link)}?lang={translation.get_language()}", status=303)
         except PaymentLinkNotActive as refusal:
             response = _show(request, link, str(refusal.context["status"]), form, latest)
     if not known and response.status_code < 400:
@@ -116,8 +125,26 @@ def _is_to_be_seen(latest: LinkCode, status: PaymentLinkStatus, now: datetime) -
     payment = latest.payment
     if payment.status in PAID_STATUSES:
         return status != PaymentLinkStatus.ACTIVE
-    is_open = payment.status_at(now) == PaymentStatus.PENDING
-    return is_open or payment.exceptions.filter(status__in=HELD_STATUSES).exists()
+    return payment.status_at(now) == PaymentStatus.PENDING or _has_held_money(payment)
+
+
+def _may_change(link: PaymentLink, latest: LinkCode | None, status: PaymentLinkStatus, now: datetime) -> bool:
+    """Whether the visitor may end the open code to choose another amount: no money arrived for it."""
+    return (
+        link.amount is None
+        and status == PaymentLinkStatus.ACTIVE
+        and latest is not None
+        and latest.payment.status_at(now) == PaymentStatus.PENDING
+        and not _has_held_money(latest.payment)
+    )
+
+
+def _has_held_money(payment: Payment) -> bool:
+    return payment.exceptions.filter(status__in=HELD_STATUSES).exists()
+
+
+def _address(link: PaymentLink) -> str:
+    return reverse("payment-link-page", args=[link.id])
 
 
 def _show_code(qr_code_id: str | None) -> HttpResponse:
@@ -130,7 +157,7 @@ def _set_cookie(response: HttpResponse, link: PaymentLink, visitor: str) -> None
         COOKIE,
         visitor,
         salt=link.id,
-        path=reverse("payment-link-page", args=[link.id]),
+        path=_address(link),
         max_age=LONGEST_LIFE,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
@@ -142,6 +169,7 @@ def _show(
     request: HttpRequest, link: PaymentLink, state: str, form: AmountForm | None, latest: LinkCode | None
 ) -> HttpResponse:
     is_active = state == PaymentLinkStatus.ACTIVE
+    kept = {CHANGE: "1"} if CHANGE in request.GET else {}
     context = {
         "state": state,
         "link": link,
@@ -150,6 +178,9 @@ def _show(
         "amount": money.with_sign(link.amount) if link.amount is not None else "",
         "reference": link.reference,
         "until": clock.display_to_payer(link.expires_at),
+        "query": urlencode({"lang": translation.get_language()} | kept),
+        "is_change": bool(kept),
+        "languages": payer_pages.language_links(**kept),
     }
     is_wrong = is_active and form is not None and bool(form.errors)
     status = 422 if is_wrong else 200 if is_active else 410

@@ -98,7 +98,7 @@ def pay(link: PaymentLink, *, visitor: str, amount: int, now: datetime) -> Payme
     """The open payment of the visitor, or a new one with its code.
 
     Two visitors may have open codes of a link that is paid once: money is never refused. Raises
-    PaymentLinkNotActive, BankNotConfigured.
+    PaymentLinkNotActive, MerchantSuspended, BankNotConfigured.
     """
     for _ in range(MAX_TRIES):
         latest = latest_code(link, visitor)
@@ -112,6 +112,16 @@ def pay(link: PaymentLink, *, visitor: str, amount: int, now: datetime) -> Payme
             if not any(name in str(refused) for name in ("linkcode_once", "the link has ended")):
                 raise
     raise ServiceUnavailable(retry_after=1)
+
+
+@transaction.atomic
+def change_amount(link: PaymentLink, *, code: LinkCode, amount: int, now: datetime) -> Payment:
+    """End the open code of a visitor, and make one of another amount.
+
+    Raises QrCodeNotExpirable, and what `pay` raises.
+    """
+    qr_codes.expire(merchant=link.merchant, qr_code_id=str(code.payment.qr_code_id), now=now)
+    return pay(link, visitor=code.visitor, amount=amount, now=now)
 
 
 @transaction.atomic

@@ -1,6 +1,7 @@
 """The page of a payment link: what visitors see, and the codes that they make."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -10,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 
 from core import clock
 from core.http.rate_limits import RateLimit
-from links import page
+from links import page, services
 from links.models import LinkCode
+from payments.models import Payment
 from tests.concurrency import run_concurrently
 from tests.conftest import Shop
 from tests.links.conftest import LinkShop, Visitor, code_of
@@ -152,6 +154,84 @@ def test_other_amounts_are_refused_at_their_field(links: LinkShop, written: str)
 
 def test_amount_in_the_form_of_a_fixed_link_is_ignored(links: LinkShop) -> None:
     assert links.payment_of(Visitor(links.link()).code(amount="1"))["amount"] == 150_000
+
+
+CHANGE = "change=1"
+
+
+def change(visitor: Visitor, amount: str) -> Any:
+    return visitor.browser.post(f"{visitor.path}?lang=en&{CHANGE}", {"amount": amount})
+
+
+def test_visitor_changes_the_amount_of_an_open_code(links: LinkShop) -> None:
+    visitor = Visitor(links.link(amount_min=2_000, amount_max=200_000))
+    first = visitor.code(amount="250")
+    address = f"{visitor.path}?lang=en&amp;{CHANGE}"
+    assert f'href="{address}">Change the amount' in read_code(first)
+    shown = visitor.browser.get(f"{visitor.path}?lang=en&{CHANGE}").content.decode()
+    assert f'action="?lang=en&amp;{CHANGE}"' in shown
+    assert "Only if you have not paid." in shown
+    assert links.payment_of(first)["status"] == "pending"
+    assert change(visitor, "5").status_code == 422
+    second = code_of(change(visitor, "300"))
+    assert [links.payment_of(code)["status"] for code in (first, second)] == ["expired", "pending"]
+    assert links.payment_of(second)["amount"] == 30_000
+    assert code_of(visitor.read()) == second
+    assert links.read(visitor.link)["open_codes"] == 1
+
+
+def test_nobody_changes_a_code_of_another_visitor_or_a_fixed_amount(links: LinkShop) -> None:
+    visitor = Visitor(links.link(amount_min=2_000, amount_max=200_000))
+    code = visitor.code(amount="250")
+    other = Visitor(visitor.link)
+    assert code_of(change(other, "300")) != code
+    assert links.payment_of(code)["status"] == "pending"
+    fixed = Visitor(links.link())
+    code = fixed.code()
+    assert "Change the amount" not in read_code(code)
+    assert code_of(change(fixed, "300")) == code
+
+
+def test_code_with_money_or_of_an_ended_link_keeps_its_amount(links: LinkShop) -> None:
+    visitor = Visitor(links.link(amount_min=2_000, amount_max=200_000, max_payments=None))
+    held = visitor.code(amount="250")
+    made = links.shop.get(f"/v1/qr-codes/{held}").json()
+    assert links.bank.notify(made, satang=1_000).status_code == 200
+    assert code_of(change(visitor, "300")) == held
+    ended = Visitor(links.link(amount_min=2_000, amount_max=200_000))
+    code = ended.code(amount="250")
+    links.deactivate(ended.link)
+    assert code_of(change(ended, "300")) == code
+    assert links.payment_of(code)["status"] == "pending"
+
+
+def test_code_that_is_paid_while_its_amount_changes_stays(
+    links: LinkShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visitor = Visitor(links.link(amount_min=2_000, amount_max=200_000))
+    code = visitor.code(amount="250")
+    change_amount = services.change_amount
+
+    def pay_first(*args: Any, **fields: Any) -> Payment:
+        links.paid(code)
+        return change_amount(*args, **fields)
+
+    monkeypatch.setattr(services, "change_amount", pay_first)
+    answer = change(visitor, "300")
+    assert (answer.status_code, answer.headers["Location"]) == (303, f"{visitor.path}?lang=en")
+    assert (code_of(visitor.read()), LinkCode.objects.count()) == (code, 1)
+
+
+def test_suspended_shop_takes_no_payment_and_its_page_says_so(links: LinkShop, shop: Shop) -> None:
+    visitor, paid = Visitor(links.link()), Visitor(links.link())
+    code = paid.code()
+    links.paid(code)
+    shop.merchant.suspended_at = clock.now()
+    shop.merchant.save()
+    for answer in (visitor.read(), visitor.pay()):
+        assert answer.status_code == 403
+        assert "The shop cannot take this payment now" in answer.content.decode()
+    assert code_of(paid.read()) == code
 
 
 @pytest.mark.parametrize("cookie", ["", "x", "1234567890123456789012:forged"])
