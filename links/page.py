@@ -65,7 +65,7 @@ class AmountForm(forms.Form):
         return satang
 
 
-@csrf_exempt  # a code that another site asks for does no harm, and its visitor would be a new one
+@csrf_exempt  # `_is_of_another_site` decides: a token would need a cookie
 def page(request: HttpRequest, payment_link_id: str) -> HttpResponse:
     if request.method not in METHODS:
         response = api.error_response(MethodNotAllowed(method=request.method), request)
@@ -87,6 +87,8 @@ def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpR
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
     rate_limits.check(f"payment-page:{network}", RATE, TooManyPageRequests)
     link = services.find(payment_link_id)
+    if request.method == "POST" and _is_of_another_site(request):
+        return _lead_to_page(link)
     known = request.get_signed_cookie(COOKIE, "", salt=link.id)
     visitor = known or ids.random_text(VISITOR_LENGTH)
     latest = services.latest_code(link, known) if known else None
@@ -112,12 +114,17 @@ def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpR
                 payment = services.change_amount(link, code=changed, amount=amount, now=now)
             response = _show_code(payment.qr_code_id)
         except QrCodeNotExpirable:  # it was paid meanwhile, or another request changed it
-            return HttpResponseRedirect(f"{_address(link)}?lang={translation.get_language()}", status=303)
+            return _lead_to_page(link)
         except PaymentLinkNotActive as refusal:
             response = _show(request, link, str(refusal.context["status"]), form, latest)
     if not known and response.status_code < 400:
         _set_cookie(response, link, visitor)
     return response
+
+
+def _is_of_another_site(request: HttpRequest) -> bool:
+    """Whether the form of another site was sent. Without the cookie, its visitor would become a new one."""
+    return request.headers.get("Sec-Fetch-Site") == "cross-site"
 
 
 def _is_to_be_seen(latest: LinkCode, status: PaymentLinkStatus, now: datetime) -> bool:
@@ -145,6 +152,10 @@ def _has_held_money(payment: Payment) -> bool:
 
 def _address(link: PaymentLink) -> str:
     return reverse("payment-link-page", args=[link.id])
+
+
+def _lead_to_page(link: PaymentLink) -> HttpResponse:
+    return HttpResponseRedirect(f"{_address(link)}?lang={translation.get_language()}", status=303)
 
 
 def _show_code(qr_code_id: str | None) -> HttpResponse:

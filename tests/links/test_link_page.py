@@ -253,6 +253,16 @@ def test_cookie_of_one_link_is_not_valid_at_another(links: LinkShop) -> None:
     assert (cookie["path"], cookie["httponly"], cookie["samesite"]) == (first.path, True, "Lax")
 
 
+def test_form_of_another_site_makes_no_code_and_leaves_the_cookie(links: LinkShop) -> None:
+    path = Visitor(links.link()).path
+    # Browsers send no cookie with it (SameSite).
+    answer = Client().post(f"{path}?lang=en", headers={"Sec-Fetch-Site": "cross-site"})
+    assert (answer.status_code, answer.headers["Location"]) == (303, f"{path}?lang=en")
+    assert (LinkCode.objects.count(), len(answer.cookies)) == (0, 0)
+    assert Client().post(path, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
+    assert LinkCode.objects.count() == 1
+
+
 @pytest.mark.parametrize("rate", ["NETWORK_RATE", "LINK_RATE"])
 def test_codes_of_a_network_and_of_a_link_are_limited(
     links: LinkShop, monkeypatch: pytest.MonkeyPatch, rate: str
