@@ -26,6 +26,7 @@ from settlements.models import (
     AcquirerReading,
     AcquirerTransfer,
     AcquirerTransferState,
+    ItemKind,
     QuestionKind,
     SettledItem,
     Settlement,
@@ -173,7 +174,9 @@ def _ask_what_is_missing(acquirer: str, now: datetime) -> None:
     newest = paid.order_by("-created_at").first()
     if newest is None:
         return
-    charges = CardCharge.objects.filter(payment__settled_items__transfer=newest)
+    # A refund is taken off at once, also of a charge that is too new to be paid.
+    items_of = {"payment__settled_items__transfer": newest, "payment__settled_items__kind": ItemKind.CHARGE}
+    charges = CardCharge.objects.filter(**items_of)
     last = charges.aggregate(at=Max("paid_at"))["at"]
     waiting = set(SettledItem.objects.filter(awaits_charge=True).values_list("payment_id", flat=True))
     for charge in settling.on_the_way(acquirer, before=last - OVERTAKES_WITHIN):

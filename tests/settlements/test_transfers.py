@@ -395,10 +395,14 @@ def test_refund_of_an_unsettled_payment_leaves_the_rest_to_its_transfer(
 
 
 def refunded(
-    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving, status: ResultStatus = "succeeded"
+    shop: Shop,
+    acquirer: ReportingAcquirer,
+    served_by: Serving,
+    status: ResultStatus = "succeeded",
+    ago: timedelta = 8 * DAY,
 ) -> tuple[SettledItem, SettledItem]:
     """A card payment and its refund of 500.00 THB, as the acquirer lists them."""
-    charge = acquirer.charge(shop.merchant)
+    charge = acquirer.charge(shop.merchant, ago=ago)
     served_by(sends=[TransferResult(status, "rfnd_1", PROCESSING_ERROR if status == "failed" else "")])
     made = shop.post("/v1/refunds", {"payment_id": charge.pk, "amount": 50_000}).json()
     send_due_refunds()
@@ -411,6 +415,18 @@ def test_refund_is_taken_off_the_transfer(
     acquirer.transfer(*refunded(shop, acquirer, served_by))
     acquirer.read()
     assert (asked(), balance_of(*ON_ACCOUNTS)) == ([], [0, 0, 0])
+    assert not differences()
+
+
+def test_refund_of_a_charge_that_is_too_new_to_be_paid_makes_no_other_missing(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving
+) -> None:
+    paid = acquirer.charge(shop.merchant)
+    acquirer.charge(shop.merchant, ago=4 * DAY)
+    _, taken_off = refunded(shop, acquirer, served_by, ago=2 * DAY)
+    acquirer.transfer(item_of(paid), taken_off)
+    acquirer.read()
+    assert asked() == []
     assert not differences()
 
 
