@@ -1,7 +1,7 @@
 """What a transfer pays: store its items, settle their payments, and ask about what is not as expected."""
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -50,6 +50,7 @@ def store(transfer: AcquirerTransfer, reported: Iterable[ReportedItem], now: dat
     by_id = {each.charge_id: each for each in charges.values()} | charges
     refunds = _refunds_of(transfer.acquirer, reported)
     items: dict[tuple[str, str], SettledItem] = {}
+    times = Counter[tuple[str, str]]()
     for each in reported:
         refund = refunds.get(each.reference)
         if refund is not None and each.kind == "adjustment" and not _is_returned_fee(refund, each):
@@ -69,8 +70,10 @@ def store(transfer: AcquirerTransfer, reported: Iterable[ReportedItem], now: dat
             net_amount=each.net,
             description=each.description[:64],
         )
-        if items.setdefault((each.kind, charge.pk if charge else each.reference), item) is not item:
-            _ask(QuestionKind.PAID_TWICE, item, now, payment=charge.payment if charge else None)
+        key = (each.kind, charge.pk if charge else each.reference)
+        times[key] += 1
+        if items.setdefault(key, item) is not item:
+            _ask(QuestionKind.PAID_TWICE, item, now, payment=item.payment, place=times[key])
     for refund_item in items.values():
         if refund_item.kind == ItemKind.REFUND and refund_item.refund_id:
             _compare_refund(refund_item, refunds[refund_item.reference], now)
@@ -196,10 +199,12 @@ def _ask(
     *,
     payment: Payment | None = None,
     difference: int | None = None,
+    place: int = 1,
 ) -> None:
-    """difference: that of the item, if it is not all of it."""
+    """difference: that of the item, if it is not all of it. place: among those that its transfer repeats."""
     net = item.net_amount if difference is None else difference
-    questions.ask(kind, item.transfer, item.reference, payment=payment, difference=net, now=now)
+    subject = item.reference if place == 1 else f"{item.reference} ({place})"
+    questions.ask(kind, item.transfer, subject, payment=payment, difference=net, now=now)
 
 
 def _part(

@@ -247,6 +247,20 @@ def test_charge_that_one_transfer_lists_twice_is_asked(shop: Shop, acquirer: Rep
     assert not differences()
 
 
+@pytest.mark.parametrize("is_paid", [False, True])
+def test_each_repeat_of_a_charge_has_its_question(
+    shop: Shop, acquirer: ReportingAcquirer, is_paid: bool
+) -> None:
+    charge = acquirer.charge(shop.merchant)
+    if is_paid:
+        acquirer.transfer(item_of(charge), ago=2 * DAY)
+    acquirer.transfer(*[item_of(charge)] * (2 if is_paid else 3))
+    acquirer.read()
+    assert asked() == [("paid_twice", NET)] * 2
+    assert balance_of(*ON_ACCOUNTS) == [2 * NET, 0, 0]
+    assert not differences()
+
+
 @pytest.mark.parametrize("kind", ["charge", "refund", "adjustment"])
 def test_item_that_we_do_not_know_is_asked(shop: Shop, acquirer: ReportingAcquirer, kind: Any) -> None:
     other = SettledItem(kind, "chrg_other", "", 500, 0, 0, 500)
