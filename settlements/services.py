@@ -129,7 +129,8 @@ def _store(acquirer: str, reported: ReportedTransfer, now: datetime) -> str:
     )
     if is_new:
         items.store(transfer, reported.items, now)
-        if difference := transfer.amount - sum(each.net for each in reported.items):
+        difference = transfer.amount - sum(each.net for each in reported.items)
+        if difference and reported.state != "failed":  # one that failed pays nothing
             kind = QuestionKind.AMOUNT_DIFFERS
             questions.ask(kind, transfer, transfer.transfer_id, difference=difference, now=now)
     elif (transfer.amount, transfer.net_amount) != (reported.amount, reported.net):

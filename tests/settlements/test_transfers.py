@@ -299,6 +299,16 @@ def test_next_transfer_pays_what_a_failed_one_did_not(shop: Shop, acquirer: Repo
     assert not differences()
 
 
+def test_transfer_that_had_failed_before_it_was_read_is_not_asked(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    failed = acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state="failed")
+    acquirer.change(failed, items=())
+    acquirer.read()
+    assert (asked(), AcquirerTransfer.objects.get().state) == ([], "failed")
+    assert not differences()
+
+
 def test_nothing_is_asked_of_an_acquirer_that_owes_nothing(shop: Shop, acquirer: ReportingAcquirer) -> None:
     acquirer.read()
     acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
