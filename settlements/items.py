@@ -243,7 +243,8 @@ def _settle(transfer: AcquirerTransfer, now: datetime) -> list[Settlement]:
     for part in parts:
         part.arrived_at = transfer.arrived_at
         own = Q(payment=None) | Q(payment__merchant=part.merchant)
-        part.differs = transfer.questions.filter(own).exclude(kind__in=NO_DIFFERENCE).exists()
+        unexplained = transfer.questions.filter(own, failed_transfer=None)
+        part.differs = unexplained.exclude(kind__in=NO_DIFFERENCE).exists()
         part.save(update_fields=["arrived_at", "differs"])
         event = events.NewEvent(
             part.merchant_id, "settlement.arrived", part.id, settlement_object(part, now), now

@@ -752,7 +752,8 @@ def test_payments_of_a_failed_transfer_are_settled_by_the_later_one_that_paid_th
     failed_transfers.pay_by_later_one(question.pk, failed_id=failed.pk, note="So they say.", now=clock.now())
     assert (asked(), balance_of(*ON_ACCOUNTS)) == ([], [0, 0, 0])
     assert ledger.balance(shop.merchant.id) == ledger.Balance(3 * NET, 0, 0)
-    assert {shop.payment(each.pk)["settlement_id"] for each in charges} != {None}
+    (paid_by,) = {shop.payment(each.pk)["settlement_id"] for each in charges}
+    assert Settlement.objects.get(pk=paid_by).status_at(clock.now()) == "arrived"
     assert not differences()
     with pytest.raises(QuestionClosed):
         failed_transfers.pay_by_later_one(question.pk, failed_id=failed.pk, note="x", now=clock.now())
