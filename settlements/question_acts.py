@@ -76,6 +76,10 @@ def _pay(question: OpenQuestion, values: dict[str, Any], now: datetime) -> OpenQ
         raise ValidationError(_("Somebody has closed it before: nothing changed.")) from None
     except NothingToBook:
         raise ValidationError(_("The transfer has not arrived, or the sums differ.")) from None
+    except IntegrityError:
+        raise ValidationError(
+            {"failed_transfer": _("Another question has it, or the later transfer lists an item of it.")}
+        ) from None
 
 
 QUESTION_ACTS = (

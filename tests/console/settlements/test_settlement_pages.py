@@ -9,13 +9,14 @@ import pytest
 from django.contrib.admin.utils import quote
 from django.test import Client
 
+from banks import SettledItem
 from payments.models import Payment
 from settlements import on_the_way
 from settlements.models import AcquirerTransfer, OpenQuestion, Settlement
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.lists.test_navigation import client_with, menu_of
 from tests.settlements.conftest import DAY, FEE, ReportingAcquirer, item_of
-from tests.staff_acts import send_act
+from tests.staff_acts import run_act, send_act
 
 pytestmark = pytest.mark.slow
 
@@ -185,6 +186,22 @@ def test_question_about_money_of_a_failed_transfer_is_answered_by_choosing_it(
     send_act(admin_client, OpenQuestion, question.pk, "failed-transfer", **values)
     assert "trsf_0" in words(admin_client, page_of(question))
     assert shop.payment(charge.pk)["settlement_id"] is not None
+
+
+def test_failed_transfer_whose_item_the_later_one_lists_is_no_answer(
+    shop: Shop, acquirer: ReportingAcquirer, admin_client: Client, clock: Any
+) -> None:
+    dispute = SettledItem("adjustment", "dspt_1", "", -5_000, 0, 0, -5_000, "dispute.started.debit")
+    failing = acquirer.transfer(item_of(acquirer.charge(shop.merchant)), dispute, state="sent", ago=2 * DAY)
+    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), dispute, short_by=-failing.amount)
+    acquirer.read()
+    acquirer.change(failing, state="failed")
+    acquirer.read()
+    question = OpenQuestion.objects.get(kind="amount_differs")
+    values = {"note": "So they say", "failed_transfer": AcquirerTransfer.objects.get(state="failed").pk}
+    page = run_act(admin_client, OpenQuestion, question.pk, "failed-transfer", **values)
+    assert "the later transfer lists an item of it" in page
+    assert OpenQuestion.objects.get(pk=question.pk).closed_at is None
 
 
 def test_page_of_a_card_payment_says_where_its_money_is(
