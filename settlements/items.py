@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from banks import SettledItem as ReportedItem
 from core import ids
@@ -81,13 +81,15 @@ def store(transfer: AcquirerTransfer, reported: Iterable[ReportedItem], now: dat
 
 
 def settle_waiting(acquirer: str, *, now: datetime) -> None:
-    """Settle the items that waited for the success of their charge, or for its fee."""
-    undecided = Q(payment__charge__state__in=OPEN_STATES) | Q(fee=None, payment__charge__awaits_fee=True)
-    ready = SettledItem.objects.filter(awaits_charge=True, transfer__acquirer=acquirer).exclude(undecided)
+    """Decide the items that waited for the result of their charge or refund, or for a fee."""
+    of_charge = Q(payment__charge__state__in=OPEN_STATES) | Q(fee=None, payment__charge__awaits_fee=True)
+    is_pending = Exists(Refund.objects.filter(pk=OuterRef("refund_id"), status=RefundStatus.PENDING))
+    undecided = Q(kind=ItemKind.CHARGE) & of_charge | Q(is_pending)
+    ready = SettledItem.objects.filter(awaits_result=True, transfer__acquirer=acquirer).exclude(undecided)
     for transfer_id in sorted(set(ready.values_list("transfer_id", flat=True))):
         with transaction.atomic():
             transfer = AcquirerTransfer.objects.select_for_update().get(pk=transfer_id)
-            items = list(transfer.items.filter(awaits_charge=True).select_related("payment"))
+            items = list(transfer.items.filter(awaits_result=True).select_related("payment"))
             _take(transfer, items, settling.lock([each.payment_id for each in items]), now)
             settle_rest(transfer, now)
 
@@ -103,13 +105,15 @@ def _take(
     transfer: AcquirerTransfer, items: list[SettledItem], charges: Mapping[str, CardCharge], now: datetime
 ) -> None:
     """Save the items. Those of charges that succeeded, with a known fee, become parts of merchants."""
+    refunds = Refund.objects.in_bulk([each.refund_id for each in items if each.refund_id])
     parts = defaultdict[str, list[SettledItem]](list)
     # A fee that was not known locks its merchant, and transactions lock merchants in the order of their ids.
     for item in sorted(items, key=lambda each: each.payment.merchant_id if each.payment else ""):
         charge = charges.get(item.payment_id or "") if item.kind == ItemKind.CHARGE else None
+        status = refunds[item.refund_id].status if item.refund_id else None
         is_undecided = charge and (charge.is_open or (charge.awaits_fee and item.fee is None))
-        item.awaits_charge = bool(is_undecided)
-        if is_undecided or item.refund_id:
+        item.awaits_result = bool(is_undecided) or status == RefundStatus.PENDING
+        if item.awaits_result or status == RefundStatus.COMPLETED:
             continue
         if charge is None or charge.paid_at is None:
             is_adjustment = item.kind == ItemKind.ADJUSTMENT
@@ -120,7 +124,7 @@ def _take(
         settlement = _part(transfer, merchant_id, [charges[each.payment_id] for each in part], now)
         for item in part:
             item.settlement = settlement
-    SettledItem.objects.bulk_update([each for each in items if each.pk], ["settlement", "awaits_charge"])
+    SettledItem.objects.bulk_update([each for each in items if each.pk], ["settlement", "awaits_result"])
     SettledItem.objects.bulk_create([each for each in items if not each.pk])
 
 

@@ -176,6 +176,10 @@ class ItemKind(models.TextChoices):
     ADJUSTMENT = "adjustment"  # anything else that changes what we receive, such as a dispute
 
 
+# What can be without a result here when a transfer lists it.
+WAITING_KINDS = (ItemKind.CHARGE, ItemKind.REFUND)
+
+
 class SettledItem(models.Model):
     """An entry of the acquirer's ledger that a transfer pays out. What we receive is positive; satang."""
 
@@ -193,36 +197,36 @@ class SettledItem(models.Model):
     fee_vat = models.BigIntegerField(null=True, help_text="Satang.")
     net_amount = models.BigIntegerField(help_text="Satang that it adds to the transfer.")
     description = models.CharField(max_length=64, blank=True, default="")
-    awaits_charge = models.BooleanField(
-        default=False, help_text="Its charge has not succeeded here, or its fee is not known."
+    awaits_result = models.BooleanField(
+        default=False, help_text="Its charge or refund has no result here, or its fee is not known."
     )
 
     class Meta:
         default_permissions = ("view",)
         triggers = [
             triggers.keep_rows("what the acquirer reported is never deleted"),
-            triggers.ReadOnly("what the acquirer reported stays", exclude=["settlement", "awaits_charge"]),
+            triggers.ReadOnly("what the acquirer reported stays", exclude=["settlement", "awaits_result"]),
             triggers.Refuse(
                 "settled_once",
                 triggers.UPDATE,
-                "only an item that waits for its charge gets a settlement",
-                condition="NOT OLD.awaits_charge "
-                "AND (NEW.settlement_id, NEW.awaits_charge) IS DISTINCT FROM (OLD.settlement_id, false)",
+                "only an item that waits for its result gets a settlement",
+                condition="NOT OLD.awaits_result "
+                "AND (NEW.settlement_id, NEW.awaits_result) IS DISTINCT FROM (OLD.settlement_id, false)",
             ),
         ]
         indexes = [
             models.Index(fields=["reference"], name="settleditem_by_reference"),  # staff search by it
             models.Index(
-                fields=["transfer"], condition=Q(awaits_charge=True), name="settleditem_awaits_charge"
+                fields=["transfer"], condition=Q(awaits_result=True), name="settleditem_awaits_result"
             ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["transfer", "kind", "reference"], name="settleditem_once"),
             known("kind", ItemKind, name="settleditem_kind_known"),
             models.CheckConstraint(
-                condition=Q(awaits_charge=False)
-                | Q(kind=ItemKind.CHARGE, payment__isnull=False, settlement__isnull=True),
-                name="settleditem_awaits_its_charge",
+                condition=Q(awaits_result=False)
+                | Q(kind__in=WAITING_KINDS, payment__isnull=False, settlement__isnull=True),
+                name="settleditem_awaits_its_result",
             ),
         ]
 

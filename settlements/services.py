@@ -163,7 +163,7 @@ def _advance(transfer_id: str, reported: ReportedTransfer, now: datetime) -> Non
 
 def _release(transfer: AcquirerTransfer) -> None:
     """The transfer failed: a later one pays its charges."""
-    transfer.items.filter(awaits_charge=True).update(awaits_charge=False)
+    transfer.items.filter(awaits_result=True).update(awaits_result=False)
     paid = transfer.items.filter(settlement__isnull=False).values_list("payment_id", flat=True)
     settling.assign(list(settling.lock(paid).values()), None)
 
@@ -179,7 +179,8 @@ def _ask_what_is_missing(acquirer: str, now: datetime) -> None:
     items_of = {"payment__settled_items__transfer": newest, "payment__settled_items__kind": ItemKind.CHARGE}
     charges = CardCharge.objects.filter(**items_of)
     last = charges.aggregate(at=Max("paid_at"))["at"]
-    waiting = set(SettledItem.objects.filter(awaits_charge=True).values_list("payment_id", flat=True))
+    items_waiting = SettledItem.objects.filter(kind=ItemKind.CHARGE, awaits_result=True)
+    waiting = set(items_waiting.values_list("payment_id", flat=True))
     for charge in settling.on_the_way(acquirer, before=last - OVERTAKES_WITHIN):
         if charge.payment.settlement_id is None and charge.pk not in waiting:
             questions.ask(

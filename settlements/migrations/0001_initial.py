@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
                 ('fee_vat', models.BigIntegerField(help_text='Satang.', null=True)),
                 ('net_amount', models.BigIntegerField(help_text='Satang that it adds to the transfer.')),
                 ('description', models.CharField(blank=True, default='', max_length=64)),
-                ('awaits_charge', models.BooleanField(default=False, help_text='Its charge has not succeeded here, or its fee is not known.')),
+                ('awaits_result', models.BooleanField(default=False, help_text='Its charge or refund has no result here, or its fee is not known.')),
             ],
             options={
                 'default_permissions': ('view',),
@@ -238,7 +238,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='settleditem',
-            index=models.Index(condition=models.Q(('awaits_charge', True)), fields=['transfer'], name='settleditem_awaits_charge'),
+            index=models.Index(condition=models.Q(('awaits_result', True)), fields=['transfer'], name='settleditem_awaits_result'),
         ),
         migrations.AddConstraint(
             model_name='settleditem',
@@ -250,7 +250,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='settleditem',
-            constraint=models.CheckConstraint(condition=models.Q(('awaits_charge', False), models.Q(('kind', 'charge'), ('payment__isnull', False), ('settlement__isnull', True)), _connector='OR'), name='settleditem_awaits_its_charge'),
+            constraint=models.CheckConstraint(condition=models.Q(('awaits_result', False), models.Q(('kind__in', ('charge', 'refund')), ('payment__isnull', False), ('settlement__isnull', True)), _connector='OR'), name='settleditem_awaits_its_result'),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='settleditem',
@@ -262,7 +262,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='settleditem',
-            trigger=pgtrigger.compiler.Trigger(name='settled_once', sql=core.database.triggers.TriggerSql(func="IF (NOT OLD.awaits_charge AND (NEW.settlement_id, NEW.awaits_charge) IS DISTINCT FROM (OLD.settlement_id, false)) THEN RAISE EXCEPTION 'only an item that waits for its charge gets a settlement' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='ab670f41518b3fad8212c2f363b665b0cfd2b864', operation='UPDATE', pgid='pgtrigger_settled_once_7dcce', table='settlements_settleditem', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='settled_once', sql=core.database.triggers.TriggerSql(func="IF (NOT OLD.awaits_result AND (NEW.settlement_id, NEW.awaits_result) IS DISTINCT FROM (OLD.settlement_id, false)) THEN RAISE EXCEPTION 'only an item that waits for its result gets a settlement' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='a1a17fc8f550d63d27eaa0d8901fc16314d7ffb3', operation='UPDATE', pgid='pgtrigger_settled_once_7dcce', table='settlements_settleditem', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

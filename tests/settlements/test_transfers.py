@@ -165,7 +165,7 @@ def test_item_that_waits_is_not_missing_and_no_other_gets_a_settlement(
     acquirer.read()
     assert asked() == []
     items = SettledItemRow.objects.filter(settlement__isnull=False)
-    for change in ({"settlement": None}, {"awaits_charge": True}, {"net_amount": 1}):
+    for change in ({"settlement": None}, {"awaits_result": True}, {"net_amount": 1}):
         with pytest.raises(IntegrityError), transaction.atomic():
             items.update(**change)
 
@@ -495,15 +495,24 @@ def test_refund_that_failed_here_is_an_unknown_item(
     assert not differences()
 
 
-def test_refund_may_be_taken_off_before_we_know_its_result(shop: Shop, acquirer: ReportingAcquirer) -> None:
+@pytest.mark.parametrize(("status", "left"), [("succeeded", []), ("failed", [("unknown_item", -50_000)])])
+def test_refund_may_be_taken_off_before_we_know_its_result(
+    shop: Shop, acquirer: ReportingAcquirer, served_by: Serving, status: ResultStatus, left: Any
+) -> None:
     charge = acquirer.charge(shop.merchant)
     made = shop.post("/v1/refunds", {"payment_id": charge.pk, "amount": 50_000}).json()
     acquirer.transfer(
         item_of(charge), SettledItem("refund", "rfnd_1", made["refund_id"], -50_000, 0, 0, -50_000)
     )
     acquirer.read()
-    assert asked() == []
+    assert (asked(), differences()) == ([], [])
+    served_by(sends=[TransferResult(status, "rfnd_1", PROCESSING_ERROR if status == "failed" else "")])
+    send_due_refunds()
     assert not differences()
+    for _ in range(2):
+        acquirer.read()
+        assert (asked(), differences()) == (left, [])
+    assert not SettledItemRow.objects.filter(awaits_result=True).exists()
 
 
 @pytest.mark.parametrize("later", [False, True])

@@ -144,19 +144,13 @@ SELECT name, (sum(satang))::text FROM (
     WHERE starts_with(route, 'acquirer:') AND completed_at IS NOT NULL AND NOT EXISTS (
         SELECT FROM settlements_settleditem AS item
         JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
-        WHERE item.refund_id = refund.id AND item.kind = 'refund' AND transfer.state = 'paid'
+        WHERE item.refund_id = refund.id AND item.kind = 'refund' AND NOT awaits_result AND transfer.state = 'paid'
     )
     UNION ALL
-    -- And those that one took off before we know their result.
+    -- What came for charges and refunds that have no result here, or whose fee is not known.
     SELECT transfer.acquirer, item.net_amount FROM settlements_settleditem AS item
     JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
-    JOIN refunds_refund AS refund ON refund.id = item.refund_id
-    WHERE item.kind = 'refund' AND refund.status = 'pending' AND transfer.state = 'paid'
-    UNION ALL
-    -- What came for charges that have not succeeded here, or whose fee is not known.
-    SELECT transfer.acquirer, item.net_amount FROM settlements_settleditem AS item
-    JOIN settlements_acquirertransfer AS transfer ON transfer.id = item.transfer_id
-    WHERE awaits_charge AND transfer.state = 'paid'
+    WHERE awaits_result AND transfer.state = 'paid'
     UNION ALL
     SELECT question.acquirer, difference FROM settlements_openquestion AS question
     JOIN settlements_acquirertransfer AS transfer ON transfer.id = question.transfer_id

@@ -52,7 +52,7 @@ CHANGEABLE = {
     "settlements_acquirertransfer": {"bank_transaction_id"},  # once, and the audit compares it
     # Who closed a question is in the audit trail. The audit compares what is booked with the ledger.
     "settlements_openquestion": {"closed_at"},
-    "settlements_settleditem": {"awaits_charge"},  # while it awaits its charge: the audit counts it
+    "settlements_settleditem": {"awaits_result"},  # while it awaits it: the audit counts it
     # Once, as that of its transfer. What differs has a question.
     "settlements_settlement": {"arrived_at", "differs"},
     "transactions_transaction": set(),

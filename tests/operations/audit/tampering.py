@@ -224,7 +224,7 @@ TAMPERINGS = {
         "UPDATE settlements_openquestion SET is_booked = false",
         "DELETE FROM settlements_openquestion",
         "UPDATE settlements_settleditem SET refund_id = NULL",
-        "UPDATE settlements_settleditem SET awaits_charge = false",
+        "UPDATE settlements_settleditem SET awaits_result = false",
         "UPDATE refunds_refund SET amount = amount + 1 WHERE route = 'acquirer:sandbox'",
     ],
     "a transfer that arrived has its journal, and what it pays is settled": [
