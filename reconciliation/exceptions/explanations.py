@@ -173,7 +173,7 @@ def of_notification(notification: BankNotification) -> str:
             "bank_transaction": of_report(bank_transaction)
         }
     if result == NotificationResult.CONFLICT and notification.source == ReportSource.STATEMENT:
-        return gettext("A later statement names another fee than the first one. The payment keeps its fee.")
+        return gettext("A statement names another fee than the one that counts. The payment keeps its fee.")
     if bank_transaction is not None and result == NotificationResult.CONFLICT:
         name = bank_transaction.current_bank_reference
         return _("The bank reported transaction %(id)s differently before.") % {"id": name}

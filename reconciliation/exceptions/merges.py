@@ -9,7 +9,7 @@ from core import ids
 from ledger import accounts
 from ledger import services as ledger
 from reconciliation.exceptions import resolution_records
-from reconciliation.matching import probable_duplicates
+from reconciliation.matching import probable_duplicates, statement_fees
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
 
 
@@ -26,6 +26,7 @@ def merge(
     resolution.ledger_subject_id = ids.new("mrg_", now) if resolution.reopen_count else bank_transaction.id
     bank = accounts.bank(bank_transaction.bank)
     ledger.merge(subject_id=resolution.ledger_subject_id, amount=bank_transaction.amount, bank=bank, now=now)
+    statement_fees.ask_about_merged(bank_transaction, other, now)
     return resolution_records.save(resolution)
 
 

@@ -16,13 +16,14 @@ from ledger.services import Fee
 from payments import fee_terms
 from payments import services as payments
 from payments.models import Payment
-from reconciliation.matching import intake
+from reconciliation.matching import intake, probable_duplicates
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
     MatchResult,
     NotificationResult,
     ReportSource,
+    ResolutionState,
     StatementLine,
 )
 
@@ -70,6 +71,14 @@ def contradict(bank_transaction: BankTransaction, raw: bytes, now: datetime) -> 
         _store(bank_transaction, raw, NotificationResult.CONFLICT, now)
 
 
+def ask_about_merged(bank_transaction: BankTransaction, counted: BankTransaction, now: datetime) -> None:
+    """Ask about the fee that the line of a merged report names, unless the payment of `counted` has it."""
+    line = StatementLine.objects.filter(bank_transaction=bank_transaction, fee__isnull=False).first()
+    payment = counted.payment if counted.is_credited else None
+    if line and (payment is None or (payment.fee, payment.fee_vat) != (line.fee, line.fee_vat)):
+        contradict(counted, line.line, now)
+
+
 def apply_due(*, now: datetime, batch: int = 500, bank_transactions: Collection[str] | None = None) -> None:
     """Compare due lines with the payments of their money: of these bank transactions, or of all.
 
@@ -104,6 +113,8 @@ def _apply(line_id: int, now: datetime) -> None:
     if bank_transaction.payment_id != seen:
         return  # it was attached to another payment meanwhile: the sweep comes again
     is_due = StatementLine.objects.filter(pk=line_id, is_fee_due=True).update(is_fee_due=False)
+    if is_due and bank_transaction.resolution_state == ResolutionState.MERGED:
+        ask_about_merged(bank_transaction, probable_duplicates.merged_into(bank_transaction), now)
     if is_due and payment and bank_transaction.is_credited and payment.fee is not None:
         taken = Fee(payment.fee, payment.fee_vat or 0)
         fee = choose(bank_transaction, payment, payment.received, taken, now)

@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 
 from core import clock
+from core.clock import BANGKOK
 from ledger.models import Journal
 from payments.models import Payment
 from reconciliation.matching import services as matching
@@ -235,6 +236,22 @@ def test_fee_of_a_line_whose_money_the_bank_reported_and_staff_accept(
     assert not StatementLine.objects.filter(is_fee_due=True).exists()
     decide("accept", BankTransaction.objects.get().id)
     assert fees_of(shop, code["payment_id"]) == (1_200, 84, 138_716)
+    assert not differences()
+
+
+@pytest.mark.parametrize("is_named_later", [False, True])
+@pytest.mark.parametrize(("fee", "asked"), [("12.00", ["conflict"]), ("15.00", [])])
+def test_fee_of_a_line_that_is_merged_into_a_callback_is_asked_unless_it_was_taken(
+    shop: Shop, bank: SandboxBankClient, is_named_later: bool, fee: str, asked: list[str]
+) -> None:
+    code = paid(shop, bank)
+    next_day = {"date": f"{clock.now().astimezone(BANGKOK) + timedelta(days=1):%Y-%m-%d}"}
+    named, unnamed = with_fee(code, fee, "1.05", **next_day), with_fee(code, "", "", **next_day)
+    import_fees(unnamed if is_named_later else named)
+    decide("merge", BankTransaction.objects.get(source="statement").id)
+    import_fees(named)
+    assert (fees_of(shop, code["payment_id"]), reasons()) == ((1_500, 105, 148_395), asked)
+    assert not StatementLine.objects.filter(is_fee_due=True).exists()
     assert not differences()
 
 
