@@ -143,15 +143,14 @@ def _store(acquirer: str, reported: ReportedTransfer, now: datetime) -> str:
 def _advance(transfer_id: str, reported: ReportedTransfer, now: datetime) -> None:
     """Act on what became of a transfer. In a commit of its own, because a fee that is new moves money too."""
     transfer, state = AcquirerTransfer.objects.select_for_update().get(pk=transfer_id), reported.state
-    if state in (
-        transfer.state,
-        AcquirerTransferState.PENDING,
-    ):  # a transfer that was sent may be tried again
+    # A transfer that was sent may be tried again.
+    if state in (transfer.state, AcquirerTransferState.PENDING):
         return
     if transfer.state not in OPEN_STATES:
         if state in ("paid", "failed"):
             more = transfer.net_amount if state == "paid" else -transfer.net_amount
-            questions.ask(QuestionKind.CHANGED, transfer, transfer.transfer_id, difference=more, now=now)
+            subject = f"{transfer.transfer_id} {state}"  # besides the question about an amount that changed
+            questions.ask(QuestionKind.CHANGED, transfer, subject, difference=more, now=now)
         return
     if state == "paid":
         items.arrive(transfer, reported.paid_at or now, now)

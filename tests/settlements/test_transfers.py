@@ -657,6 +657,20 @@ def test_transfer_with_another_result_than_before_is_asked(
     assert not differences()
 
 
+def test_transfer_that_fails_after_its_amount_changed_is_asked_for_both(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    acquirer.charge(shop.merchant)
+    transfer = acquirer.transfer(item_of(acquirer.charge(shop.merchant)))
+    acquirer.read()
+    acquirer.change(transfer, amount=transfer.amount - 7, net=transfer.net - 7)
+    acquirer.read()
+    acquirer.change(acquirer.transfers[0], state="failed")
+    acquirer.read()
+    assert {difference for _, difference in asked()} == {-7, -transfer.net}
+    assert not differences()
+
+
 def test_transfer_that_takes_longer_than_the_next_ones_is_read_until_it_arrives(
     shop: Shop, acquirer: ReportingAcquirer
 ) -> None:
