@@ -231,6 +231,8 @@ def _part(
 def arrive(transfer: AcquirerTransfer, arrived_at: datetime, now: datetime) -> None:
     """Book the transfer and settle what it pays."""
     transfer.transition(AcquirerTransferState.PAID, arrived_at=arrived_at)
+    late = transfer.questions.filter(kind=QuestionKind.LATE, closed_at=None)
+    late.update(closed_at=now, note="It arrived.")
     parts = _settle(transfer, now)
     _book(transfer, transfer.pk, transfer.net_amount, transfer.fee + transfer.fee_vat, parts, now)
     log.info("transfer %s of %s arrived", transfer.transfer_id, transfer.acquirer)

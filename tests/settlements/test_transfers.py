@@ -271,11 +271,16 @@ def test_item_that_we_do_not_know_is_asked(shop: Shop, acquirer: ReportingAcquir
     assert not differences()
 
 
-def test_transfer_that_does_not_arrive_is_asked(shop: Shop, acquirer: ReportingAcquirer) -> None:
-    acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state="sent", ago=5 * DAY)
+def test_transfer_that_does_not_arrive_is_asked_until_it_does(
+    shop: Shop, acquirer: ReportingAcquirer
+) -> None:
+    transfer = acquirer.transfer(item_of(acquirer.charge(shop.merchant)), state="sent", ago=5 * DAY)
     acquirer.read()
     assert asked() == [("late", COST + COST_VAT - NET)]
     assert Settlement.objects.get().status_at(clock.now()) == "late"
+    acquirer.change(transfer, state="paid", paid_at=clock.now())
+    acquirer.read()
+    assert asked() == []
 
 
 def test_transfer_that_changes_is_asked(shop: Shop, acquirer: ReportingAcquirer) -> None:
