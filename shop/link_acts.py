@@ -25,6 +25,9 @@ from links.models import (
 from qrcodes.serializers import DEFAULT_EXPIRY
 
 
+AMOUNTS = {"amount", "amount_min", "amount_max"}
+
+
 class LinkForm(ReasonForm):
     """What a customer shall pay: one amount, or the limits of an amount that the customer chooses."""
 
@@ -73,12 +76,12 @@ class LinkForm(ReasonForm):
     def clean(self) -> dict[str, Any]:
         """The fields of the new link."""
         values: dict[str, Any] = super().clean() or self.cleaned_data
-        one, low, high = (values.get(name) for name in ("amount", "amount_min", "amount_max"))
-        if {"amount", "amount_min", "amount_max"} & set(self.errors):
+        if AMOUNTS & set(self.errors):
             return values
-        if (one is None) == (low is None or high is None) or (one is not None and (low or high)):
+        given = {name: values[name] for name in AMOUNTS if values[name] is not None}
+        if given.keys() not in ({"amount"}, {"amount_min", "amount_max"}):
             raise ValidationError({"amount": _("Enter an amount, or both the smallest and the largest one.")})
-        if one is None and low > high:
+        if given.get("amount_min", 0) > given.get("amount_max", money.MAX_AMOUNT):
             raise ValidationError({"amount_max": _("It must be at least the smallest amount.")})
         if last_day := values.get("last_day"):
             ends = datetime.combine(last_day + timedelta(days=1), time.min, clock.BANGKOK)
