@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError, transaction
@@ -24,7 +24,7 @@ from webhooks.models import (
 )
 
 log = logging.getLogger("webhooks.delivery.attempt_log")
-HTTP_CONFLICT, HTTP_GONE = 409, 410
+HTTP_GONE = 410
 HEALTH_FIELDS = [field.attname for field in EndpointHealth._meta.concrete_fields if not field.primary_key]
 
 
@@ -50,11 +50,10 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
         # then the health of endpoints, sorted. If the worker is killed before the commit, the leases expire
         # and the messages are sent again.
         recorded_ids = _update_deliveries(results)
-        told = _end_companions(results)
         attempts = [
             rows.new(
                 DeliveryAttempt,
-                delivery_id=each.lease.delivery_id,
+                delivery_id=delivery_id,
                 number=each.lease.attempt,
                 trigger=each.lease.trigger,
                 started_at=each.started_at,
@@ -65,7 +64,8 @@ def record(results: Sequence[DeliveryResult]) -> set[str]:
                 excerpt=each.post_result.excerpt,
                 request_id=each.request_id,
             )
-            for each in [*results, *told]
+            for each in results
+            for delivery_id in each.lease.delivery_ids
         ]
         rows.insert_many(attempts)
         to_disable = _update_health(results)
@@ -92,7 +92,10 @@ def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
         state, due_at = _next_state(each)
         finished_at = None if state == DeliveryState.PENDING else each.ended_at
         lease, ended = each.lease, (state.value, due_at, finished_at)
-        outcomes.append((lease.endpoint.id, lease.delivery_id, lease.lease_id, lease.attempt, *ended))
+        outcomes += [
+            (lease.endpoint.id, delivery_id, lease.lease_id, lease.attempt, *ended)
+            for delivery_id in lease.delivery_ids
+        ]
     updated = rows.run(
         """
         WITH ended AS (
@@ -111,38 +114,6 @@ def _update_deliveries(results: Sequence[DeliveryResult]) -> set[str]:
         [list(column) for column in zip(*outcomes, strict=True)],
     )
     return {delivery_id for (delivery_id,) in updated.fetchall()}
-
-
-def _end_companions(results: Sequence[DeliveryResult]) -> list[DeliveryResult]:
-    """End what accepted messages told of beside their own deliveries. Return a result for each.
-
-    Not after a 409 of LINE: then an earlier attempt was accepted, which may have told of less.
-    """
-    told = {
-        each.delivery_id: replace(
-            result, lease=replace(result.lease, delivery_id=each.delivery_id, attempt=each.attempt)
-        )
-        for result in results
-        if result.post_result.error == "" and result.post_result.status != HTTP_CONFLICT
-        for each in result.lease.companions
-    }
-    if not told:
-        return []
-    ended = rows.run(
-        """
-        UPDATE webhooks_delivery d
-        SET state = 'succeeded', attempt_count = n.attempt, finished_at = n.ended_at
-        FROM unnest(%s::text[], %s::smallint[], %s::timestamptz[]) n (id, attempt, ended_at)
-        WHERE d.id = n.id AND d.state = 'pending'
-        RETURNING d.id
-        """,
-        [
-            list(told),
-            [each.lease.attempt for each in told.values()],
-            [each.ended_at for each in told.values()],
-        ],
-    )
-    return [told[delivery_id] for (delivery_id,) in ended.fetchall()]
 
 
 def _next_state(result: DeliveryResult) -> tuple[DeliveryState, datetime | None]:

@@ -156,15 +156,34 @@ CLAIM = f"""
         JOIN webhooks_event v ON v.id = t.event_id LEFT JOIN merchants_merchant m ON m.id = e.merchant_id
     ) lease ON true
 """  # noqa: S608
-# What else is due for destinations: their next message tells of all of it. Nobody else sends it meanwhile,
-# because a destination has room for one. The first few have their bodies.
+# What else is due for destinations: the next message of each tells of all of it. Nobody else sends it
+# meanwhile, because a destination has room for one, and all of it has the lease of the message. A message that failed
+# is sent again as it was: its deliveries are due at one time, and had as many attempts. The first few have bodies.
 OTHERS = """
-    SELECT d.endpoint_id, d.id, d.attempt_count + 1, v.body
-    FROM unnest(%(endpoints)s::text[], %(deliveries)s::text[]) c (endpoint_id, id) CROSS JOIN LATERAL (
-        SELECT *, row_number() OVER (ORDER BY due_at, id) AS nth FROM webhooks_delivery
-        WHERE endpoint_id = c.endpoint_id AND state = 'pending' AND manual_number = 0
-            AND due_at <= %(now)s AND id <> c.id
-        ORDER BY due_at, id LIMIT %(most)s
-    ) d LEFT JOIN webhooks_event v ON v.id = d.event_id AND d.nth < %(lines)s
-    ORDER BY d.endpoint_id, d.nth
+    WITH message AS (
+        SELECT lease.*, d.attempt_count, d.due_at
+        FROM unnest(%(endpoints)s::text[], %(deliveries)s::text[]) c (endpoint_id, id)
+        JOIN webhooks_deliverylease lease ON lease.endpoint_id = c.endpoint_id AND lease.delivery_id = c.id
+        JOIN webhooks_delivery d ON d.id = c.id
+    ), others AS MATERIALIZED (
+        SELECT other.*, message.endpoint_id, message.lease_id, message.lease_until
+        FROM message CROSS JOIN LATERAL (
+            SELECT d.id, d.event_id, d.due_at FROM webhooks_delivery d
+            WHERE d.endpoint_id = message.endpoint_id AND d.state = 'pending' AND d.manual_number = 0
+                AND d.id <> message.delivery_id AND d.attempt_count = message.attempt_count
+                AND d.due_at <= CASE message.attempt_count WHEN 0 THEN %(now)s ELSE message.due_at END
+                AND (message.attempt_count = 0 OR d.due_at = message.due_at)
+            ORDER BY d.due_at, d.id LIMIT %(most)s
+            FOR NO KEY UPDATE OF d SKIP LOCKED
+        ) other
+    ), leased AS (
+        INSERT INTO webhooks_deliverylease (endpoint_id, delivery_id, lease_id, lease_until)
+        SELECT endpoint_id, id, lease_id, lease_until FROM others
+    )
+    SELECT o.endpoint_id, array_agg(o.id ORDER BY o.nth),
+        coalesce(array_agg(v.body ORDER BY o.nth) FILTER (WHERE o.nth <= %(lines)s), '{}')
+    FROM (
+        SELECT *, row_number() OVER (PARTITION BY endpoint_id ORDER BY due_at, id) AS nth FROM others
+    ) o LEFT JOIN webhooks_event v ON v.id = o.event_id AND o.nth <= %(lines)s
+    GROUP BY o.endpoint_id
 """

@@ -122,7 +122,7 @@ class Dispatcher:
             ended=[
                 each.lease.delivery_id
                 for each in [*self._in_recording, *self._unrecorded]
-                # What the message of a destination told of is due until then.
+                # The minute of a destination begins then.
                 if each.post_result.error == ""
                 and each.lease.quota is not Quota.SLOW
                 and each.lease.endpoint.type == EndpointType.WEBHOOK
@@ -240,12 +240,11 @@ async def post_delivery(lease: Lease, now: Clock) -> DeliveryResult:
                 traceparent=traceparent,
             )
         else:
-            told = [each.body for each in lease.companions if each.body is not None]
             post_result = await messages.send(
                 lease.endpoint,
-                delivery_id=lease.delivery_id,
-                bodies=[lease.body, *told],
-                more=len(lease.companions) - len(told),
+                message_id=min(lease.delivery_ids),
+                bodies=[lease.body, *lease.lines],
+                more=len(lease.companions) - len(lease.lines),
                 merchant_name=lease.merchant_name or "",
                 merchant_mode=lease.merchant_mode,
                 timeouts=timeouts,

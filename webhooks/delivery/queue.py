@@ -78,17 +78,12 @@ class ClaimLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Companion:
-    """Another delivery that the message of a lease tells of. body: None if the message only counts it."""
-
-    delivery_id: str
-    attempt: int
-    body: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
 class Lease:
-    """A delivery that one worker owns, with everything that it needs to post it."""
+    """A delivery that one worker owns, with everything that it needs to post it.
+
+    companions: the other deliveries of a message to a destination. The worker owns them too, and what becomes
+    of the message becomes of each. lines: the bodies of the first few.
+    """
 
     delivery_id: str
     lease_id: UUID
@@ -101,7 +96,12 @@ class Lease:
     quota: Quota
     endpoint: Endpoint
     traceparent: str | None = None
-    companions: Sequence[Companion] = ()
+    companions: Sequence[str] = ()
+    lines: Sequence[bytes] = ()
+
+    @property
+    def delivery_ids(self) -> list[str]:
+        return [self.delivery_id, *self.companions]
 
 
 def lease_seconds() -> float:
@@ -171,7 +171,7 @@ def claim_in_window(after: str, now: datetime, limits: ClaimLimits) -> tuple[lis
 
 
 def _with_companions(leases: list[Lease], now: datetime) -> list[Lease]:
-    """Add to each scheduled message what else is due for its destination."""
+    """Add to each scheduled message what else is due for its destination, under the same lease."""
     messages = {
         lease.endpoint.id: lease.delivery_id
         for lease in leases
@@ -184,13 +184,13 @@ def _with_companions(leases: list[Lease], now: datetime) -> list[Lease]:
         "deliveries": list(messages.values()),
         "now": now,
         "most": EVENTS_PER_MESSAGE - 1,
-        "lines": LINES_PER_MESSAGE,
+        "lines": LINES_PER_MESSAGE - 1,
     }
-    others: dict[str, list[Companion]] = {}
-    for endpoint_id, delivery_id, attempt, body in rows.run(OTHERS, values).fetchall():
-        told = None if body is None else bodies.unpack(body)
-        others.setdefault(endpoint_id, []).append(Companion(delivery_id, attempt, told))
-    return [replace(lease, companions=others.get(lease.endpoint.id, ())) for lease in leases]
+    found = {
+        endpoint_id: {"companions": ids, "lines": [bodies.unpack(body) for body in lines]}
+        for endpoint_id, ids, lines in rows.run(OTHERS, values).fetchall()
+    }
+    return [replace(lease, **found.get(lease.endpoint.id, {})) for lease in leases]
 
 
 def reclaim_expired(*, now: datetime) -> int:
@@ -202,7 +202,9 @@ def reclaim_expired(*, now: datetime) -> int:
         # By the clock of the database, as when the lease began. A locked row is being recorded by its worker,
         # which was late, or reclaimed by another one.
         expired = DeliveryLease.objects.filter(lease_until__lte=Now())
-        locked = expired.select_for_update(skip_locked=True)[:RECLAIM_BATCH]
+        # All deliveries of a message at once, because they are sent again as one message.
+        some = expired.order_by("lease_id").values("lease_id")[:RECLAIM_BATCH]
+        locked = expired.filter(lease_id__in=some).select_for_update(skip_locked=True)
         ended = {lease.delivery_id: lease for lease in locked}
         lost = list(Delivery.objects.filter(pk__in=ended).select_for_update(no_key=True))
         attempts = DeliveryAttempt.objects.bulk_create(
@@ -215,7 +217,8 @@ def reclaim_expired(*, now: datetime) -> int:
             else:
                 delivery.state, delivery.finished_at = DeliveryState.FAILED, now
         Delivery.objects.bulk_update(lost, ["state", "due_at", "attempt_count", "finished_at"])
-        expired.filter(lease_id__in=[lease.lease_id for lease in ended.values()]).delete()
+        lease_ids = {lease.lease_id for lease in ended.values()}
+        expired.filter(delivery_id__in=ended, lease_id__in=lease_ids).delete()
     metrics.count_attempts(attempts)
     return len(lost)
 

@@ -45,7 +45,7 @@ _threads = ThreadPoolExecutor(MAX_EMAILS, "emails")
 async def send(
     endpoint: Endpoint,
     *,
-    delivery_id: str,
+    message_id: str,
     bodies: Sequence[bytes],
     more: int,
     merchant_name: str,
@@ -54,18 +54,19 @@ async def send(
 ) -> client.PostResult:
     """Send one message about these events, and the number of others. Never raises for the network.
 
+    message_id: the same in each attempt.
     Runs in the loop of `webhooks.http.event_loop`.
     """
     sender = merchant_name or "Thai QR Payments"
     sender += " (test)" if merchant_mode == Mode.TEST else ""
     message = texts.write(bodies, more=more, sender=sender, language=endpoint.language)
     if endpoint.type == EndpointType.LINE:
-        return await _send_to_line(endpoint, delivery_id, message, timeouts)
-    return await _send_email(endpoint, delivery_id, message, timeouts)
+        return await _send_to_line(endpoint, message_id, message, timeouts)
+    return await _send_email(endpoint, message_id, message, timeouts)
 
 
 async def _send_to_line(
-    endpoint: Endpoint, delivery_id: str, message: texts.Message, timeouts: client.Timeouts
+    endpoint: Endpoint, message_id: str, message: texts.Message, timeouts: client.Timeouts
 ) -> client.PostResult:
     """https://developers.line.biz/en/reference/messaging-api/#send-push-message"""
     result = await client.post(
@@ -75,18 +76,18 @@ async def _send_to_line(
             "content-type": "application/json",
             "user-agent": USER_AGENT,
             "authorization": f"Bearer {endpoint.secret}",
-            "x-line-retry-key": str(uuid5(_RETRY_KEYS, delivery_id)),
+            "x-line-retry-key": str(uuid5(_RETRY_KEYS, message_id)),
         },
         policy=_ANYWHERE,
         merchant_id=endpoint.merchant_id or "",
         timeouts=timeouts,
     )
-    # An earlier attempt had arrived.
+    # An earlier attempt had arrived, and told of the same events.
     return replace(result, error="") if result.status == HTTP_CONFLICT else result
 
 
 async def _send_email(
-    endpoint: Endpoint, delivery_id: str, message: texts.Message, timeouts: client.Timeouts
+    endpoint: Endpoint, message_id: str, message: texts.Message, timeouts: client.Timeouts
 ) -> client.PostResult:
     """A mail server that does not answer holds a thread for EMAIL_TIMEOUT, and the attempt until its end."""
     mail = EmailMessage(
@@ -96,7 +97,7 @@ async def _send_email(
         [endpoint.recipient],
         # The same in each attempt, so that a repeated email can be recognised.
         headers={
-            "Message-ID": f"<{delivery_id}@{settings.EMAIL_FROM.rpartition('@')[2]}>",
+            "Message-ID": f"<{message_id}@{settings.EMAIL_FROM.rpartition('@')[2]}>",
             "Auto-Submitted": "auto-generated",
         },
     )
@@ -115,7 +116,9 @@ async def _send_email(
     return client.PostResult(status, error, excerpt, milliseconds, peer=None, retry_after=None)
 
 
-def _refusal(code: int, answer: bytes | str) -> tuple[int, str, str]:
+def _refusal(code: int, answer: bytes | str) -> tuple[int | None, str, str]:
     """The code of a refusal by the mail server, the error, and the words."""
+    if not 200 <= code <= 599:  # -1: the answer is not SMTP
+        return None, "protocol", ""
     words = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
     return code, f"smtp_{code // 100}xx", f"{code} {words}".replace("\0", "")[: client.MAX_EXCERPT_BYTES]

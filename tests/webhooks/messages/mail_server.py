@@ -14,6 +14,7 @@ class MailServer:
         self.mails: list[EmailMessage] = []
         self.recipients: list[str] = []
         self.refuses = ""  # such as "550 no such user"
+        self.greeting = b"220 double ESMTP\r\n"
         self.is_silent = False
         self.closing = threading.Event()
 
@@ -22,7 +23,7 @@ class MailServer:
             if self.is_silent:
                 self.closing.wait()
                 return
-            sock.sendall(b"220 double ESMTP\r\n")
+            sock.sendall(self.greeting)
             for line in lines:
                 verb = line[:4].upper()
                 if verb == b"DATA":

@@ -1,5 +1,7 @@
 """Events become texts for people, in a LINE chat or an email, on the engine of the webhooks."""
 
+import socket
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,18 +13,21 @@ from pytest_django import Settings
 from core import ids, vault
 from tests.conftest import Shop
 from tests.webhook_receiver import Reply
-from tests.webhooks.builders import NOW, publish
+from tests.webhooks.builders import NOW, claim, publish
 from tests.webhooks.messages.destinations import MINUTE, TO_EMAIL, drain, errors, make, states
 from tests.webhooks.messages.line_double import BLOCKED, CHAT, Line, refusal
 from tests.webhooks.messages.mail_server import MailServer
 from webhooks import endpoints, redelivery
-from webhooks.delivery import metrics
+from webhooks.delivery import attempt_log, dispatcher, metrics, queue
 from webhooks.delivery.queue import EVENTS_PER_MESSAGE
+from webhooks.http import event_loop
 from webhooks.messages import texts
 from webhooks.models import (
     DESTINATION_PING,
     Delivery,
     DeliveryAttempt,
+    DeliveryLease,
+    DisabledReason,
     Endpoint,
     EndpointHealth,
     EndpointType,
@@ -179,18 +184,92 @@ def test_lost_answer_of_line_sends_no_second_message(shop: Shop, line: Line) -> 
     """The first attempt arrived and its answer was lost. What came meanwhile waits for the next message."""
     make(shop)
     publish(shop)
-
-    def accept_and_close(connection: object) -> None:
-        line.accept(line.requests[-1])
-        Reply(closes=True)(connection)  # type: ignore[arg-type]
-
-    line.failures.append(accept_and_close)
+    line.failures.append(accept_and_close(line))
     drain()
     publish(shop, at=NOW + MINUTE / 2)
     drain(NOW + MINUTE)
     assert (errors(), states()) == (["reset", ""], ["pending", "succeeded"])
     drain(NOW + 2 * MINUTE)
     assert (len(line.texts), states()) == (2, ["succeeded"] * 2)
+
+
+def accept_and_close(line: Line) -> Callable[[socket.socket], None]:
+    """LINE takes the message, and its answer is lost."""
+
+    def reply(connection: socket.socket) -> None:
+        line.accept(line.requests[-1])
+        Reply(closes=True)(connection)
+
+    return reply
+
+
+def test_lost_answer_of_line_sends_no_event_of_the_message_again(shop: Shop, line: Line) -> None:
+    make(shop, language="en")
+    publish(shop, 25, **DATA)
+    line.failures.append(accept_and_close(line))
+    drain()
+    assert (states(), errors()) == (["pending"] * 25, ["reset"] * 25)
+    publish(shop, at=NOW + MINUTE / 2)
+    for minutes in range(1, 4):
+        drain(NOW + minutes * MINUTE)
+    assert (states(), len(line.texts)) == (["succeeded"] * 26, 2)
+    assert "more event" not in line.texts[1]
+
+
+def test_killed_worker_sends_no_event_of_its_message_again(shop: Shop, line: Line) -> None:
+    make(shop)
+    publish(shop, 600)
+    (lease,) = claim()
+    event_loop.run(dispatcher.post_delivery(lease, lambda: NOW))
+    assert len(line.texts) == 1
+    DeliveryLease.objects.update(lease_until=NOW)
+    assert queue.reclaim_expired(now=NOW) == 600
+    assert set(errors()) == {"worker_lost"}
+    publish(shop, at=NOW + MINUTE / 2)
+    for minutes in range(1, 4):
+        drain(NOW + minutes * MINUTE)
+    assert (states(), len(line.texts)) == (["succeeded"] * 601, 2)
+
+
+def test_failed_message_of_many_events_waits_for_its_retry(shop: Shop, line: Line) -> None:
+    make(shop)
+    publish(shop, 5)
+    line.failures += [refusal(429, "monthly limit")] * 2
+    for minutes in range(4):  # the third attempt is due after 5 minutes
+        drain(NOW + minutes * MINUTE)
+    assert (len(line.requests), states()) == (2, ["pending"] * 5)
+    drain(NOW + 9 * MINUTE)
+    assert (len(line.texts), states()) == (1, ["succeeded"] * 5)
+
+
+def test_disabled_destination_holds_nothing_that_its_last_message_told_of(shop: Shop, line: Line) -> None:
+    destination = make(shop)
+    publish(shop, 3)
+    (lease,) = claim()
+    endpoints.disable(endpoint_id=destination.id, reason=DisabledReason.STAFF, now=NOW)
+    attempt_log.record([event_loop.run(dispatcher.post_delivery(lease, lambda: NOW))])
+    endpoints.sweep_inactive(now=NOW)
+    assert states() == ["succeeded"] * 3
+
+
+def test_answer_that_is_not_smtp_has_no_status(shop: Shop, mail: MailServer) -> None:
+    make(shop, TO_EMAIL)
+    publish(shop)
+    mail.greeting = b"hello\r\n"
+    drain()
+    assert errors() == ["protocol"]
+    assert DeliveryAttempt.objects.get().status is None
+
+
+def test_new_destination_to_the_same_address_waits_for_the_minute(shop: Shop, line: Line) -> None:
+    sent = []
+    for seconds in (0, 20, 61):
+        destination, now = make(shop), NOW + timedelta(seconds=seconds)
+        missing = endpoints.not_found(destination)
+        redelivery.test(merchant=shop.merchant, webhook_id=destination.id, now=now, not_found=missing)
+        sent.append(drain(now))
+        endpoints.delete(merchant=shop.merchant, webhook_id=destination.id, now=now, not_found=missing)
+    assert sent == [1, 0, 1]
 
 
 def test_refused_recipient_and_silent_mail_server_are_failures(
