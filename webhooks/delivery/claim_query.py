@@ -156,9 +156,9 @@ CLAIM = f"""
         JOIN webhooks_event v ON v.id = t.event_id LEFT JOIN merchants_merchant m ON m.id = e.merchant_id
     ) lease ON true
 """  # noqa: S608
-# What else is due for destinations: the next message of each tells of all of it. Nobody else sends it
-# meanwhile, because a destination has room for one, and all of it has the lease of the message. A message that failed
-# is sent again as it was: its deliveries are due at one time, and had as many attempts. The first few have bodies.
+# What else is due for destinations: the next message of each tells of all of it, and so all of it gets the
+# lease of the message. A message that failed is sent again as it was: its deliveries are due at the same time
+# and had as many attempts. The first few have their bodies.
 OTHERS = """
     WITH message AS (
         SELECT lease.*, d.attempt_count, d.due_at
@@ -171,8 +171,9 @@ OTHERS = """
             SELECT d.id, d.event_id, d.due_at FROM webhooks_delivery d
             WHERE d.endpoint_id = message.endpoint_id AND d.state = 'pending' AND d.manual_number = 0
                 AND d.id <> message.delivery_id AND d.attempt_count = message.attempt_count
-                AND d.due_at <= CASE message.attempt_count WHEN 0 THEN %(now)s ELSE message.due_at END
-                AND (message.attempt_count = 0 OR d.due_at = message.due_at)
+                AND CASE message.attempt_count
+                    WHEN 0 THEN d.due_at <= %(now)s ELSE d.due_at = message.due_at
+                END
             ORDER BY d.due_at, d.id LIMIT %(most)s
             FOR NO KEY UPDATE OF d SKIP LOCKED
         ) other
