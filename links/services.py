@@ -12,7 +12,7 @@ from core.database import rows
 from core.errors import ServiceUnavailable
 from links.errors import PaymentLinkNotActive, PaymentLinkNotFound
 from links.models import LONGEST_LIFE, LinkCode, PaymentLink, PaymentLinkStatus, StoredStatus
-from merchants.errors import BankNotConfigured
+from merchants.errors import BankNotConfigured, as_suspension
 from merchants.models import Merchant
 from payments.models import PAID_STATUSES, Payment, PaymentStatus
 from qrcodes import services as qr_codes
@@ -110,7 +110,7 @@ def pay(link: PaymentLink, *, visitor: str, amount: int, now: datetime) -> Payme
             return _make_code(link, visitor, 1 if latest is None else latest.number + 1, amount, now)
         except IntegrityError as refused:
             if not any(name in str(refused) for name in ("linkcode_once", "the link has ended")):
-                raise
+                raise as_suspension(refused) from None
     raise ServiceUnavailable(retry_after=1)
 
 

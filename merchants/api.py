@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from django.db import IntegrityError
 from rest_framework.request import Request
 
 from core.database import replica
@@ -13,7 +12,7 @@ from core.http.api import ApiViewSet
 from core.http.openapi import Operation, operation_of
 from merchants import csv_lists, key_rate_limit
 from merchants.authentication import NOTHING_ELSE, ReadWithKey, authenticate, merchant_of
-from merchants.errors import InsufficientScope, MerchantSuspended
+from merchants.errors import InsufficientScope, as_suspension
 from merchants.models import ApiKey
 
 __all__ = ["MerchantViewSet", "merchant_of"]
@@ -42,9 +41,7 @@ class MerchantViewSet(ApiViewSet):
             )
 
     def handle_exception(self, exc: Exception) -> Any:
-        # It was suspended after its key was read: the database refuses what it would make.
-        is_suspended = isinstance(exc, IntegrityError) and " is suspended\n" in str(exc)
-        return super().handle_exception(MerchantSuspended() if is_suspended else exc)
+        return super().handle_exception(as_suspension(exc))
 
     def _check_scope(self, request: Request) -> Operation | None:
         """Return the operation. Raises InsufficientScope, and RuntimeError for one that declares no scope."""

@@ -1,3 +1,5 @@
+from django.db import IntegrityError
+
 from core.errors import AuthenticationError, NotFound, NotPermitted, RateLimitError, StateError
 
 
@@ -18,6 +20,12 @@ class AddressNotAllowed(InsufficientScope):
 class MerchantSuspended(NotPermitted):
     code = "merchant_suspended"
     message = "This merchant is suspended. Money that arrives is kept. Ask the operator of the service."
+
+
+def as_suspension(error: Exception) -> Exception:
+    """MerchantSuspended, if the database refused a row because the merchant was suspended meanwhile."""
+    is_suspended = isinstance(error, IntegrityError) and " is suspended\n" in str(error)
+    return MerchantSuspended() if is_suspended else error
 
 
 class RateLimitExceeded(RateLimitError):

@@ -21,7 +21,7 @@ from core.http import api, client_addresses, rate_limits, responses
 from core.http.api import error_response, get_or_head_only
 from core.http.rate_limits import RateLimit
 from merchants import page_origins, page_settings, payer_pages
-from merchants.errors import BankNotConfigured
+from merchants.errors import BankNotConfigured, MerchantSuspended
 from merchants.models import Mode
 from merchants.payer_pages import language_of
 from payments.models import HELD_EXCESS_STATUSES, HELD_STATUSES, Payment, PaymentStatus
@@ -102,7 +102,7 @@ def renew(request: HttpRequest, qr_code_id: str) -> HttpResponse:
             if not page_settings.offers_new_code(payment.merchant_id):
                 raise NotRenewable
             return _redirect(request, services.renew(payment, now=clock.now()).id)
-        except (NotRenewable, BankNotConfigured):
+        except (NotRenewable, BankNotConfigured, MerchantSuspended):
             return _redirect(request, qr_code_id)
         except ApiError as error:
             return _no_payment(request, error)

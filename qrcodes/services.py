@@ -12,7 +12,7 @@ from django.db.models import Model
 from core import ids, request_context
 from core.database import rows
 from core.thai import references, thaiqr
-from merchants.errors import BankNotConfigured
+from merchants.errors import BankNotConfigured, as_suspension
 from merchants.models import Merchant, Mode
 from payments import services as payments
 from payments.models import OPEN_REFERENCE, PAID_STATUSES, Payment, PaymentStatus
@@ -174,7 +174,7 @@ def replacement_of(payment: Payment) -> QrCode | None:
 def renew(payment: Payment, *, now: datetime) -> QrCode:
     """The code in the place of one that a payer could not pay. Each code has one at most, whoever asks.
 
-    Raises NotRenewable, BankNotConfigured.
+    Raises NotRenewable, MerchantSuspended, BankNotConfigured.
     """
     old = Payment.objects.locked(payment.pk)  # a second click waits here
     if (found := replacement_of(old)) is not None:
@@ -200,7 +200,7 @@ def renew(payment: Payment, *, now: datetime) -> QrCode:
     except IntegrityError as refused:
         if OPEN_REFERENCE in str(refused):
             raise NotRenewable from None  # the shop made another code for this order
-        raise
+        raise as_suspension(refused) from None
     if events.has_deliveries(new.event_rows):
         wakeup.wake_on_commit()
     return new.qr_code

@@ -66,7 +66,11 @@ def _check_time(exception: PaymentException, refused: Refused) -> None:
 
 
 def _decide(exception: PaymentException, decide: Callable[..., object], refused: Refused) -> PaymentException:
-    """Decide in the caller's transaction, and return the exception as it is then."""
+    """Decide in the caller's transaction, and return the exception as it is then.
+
+    Raises MerchantSuspended. Staff may still decide.
+    """
+    exception.payment.merchant.check_open()
     try:
         decide(exception.id)
     except MerchantRefusal as refusal:

@@ -10,11 +10,12 @@ from django.test import Client
 from audit_trail.models import AuditRecord
 from banks import TransferResult
 from core import clock
-from merchants import services
+from merchants import page_settings, services
 from merchants.errors import MerchantSuspended
 from merchants.models import Merchant
-from payments.models import Payment
+from payments.models import Payment, PaymentException
 from qrcodes import services as qr_codes
+from reconciliation.exceptions import merchant_decisions
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.error_messages import check_error
@@ -215,10 +216,40 @@ def test_no_order_is_submitted_after_the_suspension(shop: Shop, bank: SandboxBan
         assert transfers.submit(order_id, withdrawals.TRANSFER_HANDLER, now=clock.now()) is False
 
 
-def test_payment_link_of_a_suspended_merchant_makes_no_code(shop: Shop) -> None:
+def test_page_of_a_payment_link_says_that_the_shop_takes_no_payments(shop: Shop) -> None:
     link = shop.post("/v1/payment-links", {"amount": 100_000, "currency": "THB"}).json()
     suspend(shop)
     path = "/" + link["url"].split("/", 3)[3]
-    answer = Client().post(f"{path}?lang=en", follow=True)
-    assert answer.status_code == 403
+    for method in ("get", "post"):
+        answer = getattr(Client(), method)(f"{path}?lang=en")
+        assert answer.status_code == 403
+        assert "The shop cannot take this payment now" in answer.content.decode()
     assert not Payment.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_payer_whose_shop_is_suspended_meanwhile_sees_no_fault(
+    shop: Shop, bank: SandboxBankClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page_settings.change(shop.merchant.pk, now=clock.now(), offers_new_code=True)
+    link = shop.post("/v1/payment-links", {"amount": 100_000, "currency": "THB"}).json()
+    code = shop.qr_code()
+    bank.notify(code, type="decline")
+    suspend(shop)
+    monkeypatch.setattr(Merchant, "check_open", lambda self: None)  # as if the merchant was read before
+    monkeypatch.setattr(qr_codes, "is_renewable", lambda payment, now: True)
+    path = "/" + link["url"].split("/", 3)[3]
+    assert Client().post(f"{path}?lang=en").status_code == 403
+    assert Client().post(f"/pay/{code['qr_code_id']}/new-code").status_code == 303
+    assert Payment.objects.count() == 1
+
+
+def test_people_of_a_suspended_merchant_return_no_money(shop: Shop, bank: SandboxBankClient) -> None:
+    code = shop.qr_code(amount=100_000)
+    bank.notify(code, satang=90_000)
+    exception = PaymentException.objects.get()
+    suspend(shop)
+    with pytest.raises(MerchantSuspended):
+        merchant_decisions.send_back(exception, part="all", now=clock.now())
+    with pytest.raises(MerchantSuspended):
+        merchant_decisions.accept(exception, now=clock.now())
