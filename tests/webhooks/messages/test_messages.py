@@ -1,6 +1,5 @@
 """Events become texts for people, in a LINE chat or an email, on the engine of the webhooks."""
 
-import socket
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +11,7 @@ from pytest_django import Settings
 
 from core import ids, vault
 from tests.conftest import Shop
-from tests.webhook_receiver import Reply
+from tests.webhook_receiver import ReceiverConnection, Reply
 from tests.webhooks.builders import NOW, claim, publish
 from tests.webhooks.messages.destinations import MINUTE, TO_EMAIL, drain, errors, make, states
 from tests.webhooks.messages.line_double import BLOCKED, CHAT, Line, refusal
@@ -193,10 +192,10 @@ def test_lost_answer_of_line_sends_no_second_message(shop: Shop, line: Line) -> 
     assert (len(line.texts), states()) == (2, ["succeeded"] * 2)
 
 
-def accept_and_close(line: Line) -> Callable[[socket.socket], None]:
+def accept_and_close(line: Line) -> Callable[[ReceiverConnection], None]:
     """LINE takes the message, and its answer is lost."""
 
-    def reply(connection: socket.socket) -> None:
+    def reply(connection: ReceiverConnection) -> None:
         line.accept(line.requests[-1])
         Reply(closes=True)(connection)
 
