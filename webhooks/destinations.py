@@ -108,30 +108,15 @@ def _set(destination: Endpoint, **fields: Any) -> None:
     is_line = destination.type == EndpointType.LINE
     if "to" in fields:
         destination.recipient = to = fields["to"].strip()
-        is_right = bool(LINE_CHAT.fullmatch(to)) if is_line else _is_email(to)
-        rule = "a LINE user, group or room id" if is_line else "an email address"
-        _check(is_right, InvalidTo, "to", to, f"must be {rule}")
+        _check(LINE_CHAT.fullmatch(to) if is_line else _is_email(to), InvalidTo, to)
     if "token" in fields:
         token = fields["token"]
-        if is_line:
-            _check(
-                LINE_TOKEN.fullmatch(token) is not None,
-                InvalidToken,
-                "token",
-                token,
-                "is missing or malformed",
-            )
-            destination.secret_sealed = vault.seal(token, context=destination.id)
-        else:
-            _check(token == "", InvalidToken, "token", token, "belongs to type line")
+        _check(LINE_TOKEN.fullmatch(token) if is_line else token == "", InvalidToken, token)
+        destination.secret_sealed = vault.seal(token, context=destination.id) if is_line else ""
     if "quiet_hours" in fields:
         destination.quiet_hours = hours = fields["quiet_hours"]
-        is_right = hours == "" or bool(
-            re.fullmatch(QUIET_HOURS, hours, re.ASCII) and not re.match(NO_HOURS, hours)
-        )
-        _check(
-            is_right, InvalidQuietHours, "quiet_hours", hours, "must have two different times, or be empty"
-        )
+        is_right = re.fullmatch(QUIET_HOURS, hours, re.ASCII) and not re.match(NO_HOURS, hours)
+        _check(hours == "" or is_right, InvalidQuietHours, hours)
     if "events" in fields:
         destination.events = list(dict.fromkeys(fields["events"]))
     destination.language = fields.get("language", destination.language)
@@ -146,6 +131,8 @@ def _is_email(text: str) -> bool:
     return text.isascii() and not set(text) & set('"[')
 
 
-def _check(is_right: bool, error: type[ApiError], name: str, value: str, rule: str) -> None:
+def _check(is_right: object, error: type[ApiError], value: str) -> None:
+    """The message of the error says the rule."""
     if not is_right:
-        raise error(param=name, detail=rule, received=received.describe(value, is_shown=False))
+        param = error.code.removeprefix("invalid_")
+        raise error(param=param, received=received.describe(value, is_shown=False))

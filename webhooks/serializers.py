@@ -86,20 +86,14 @@ def _to(**options: Any) -> fields.Text:
     )
 
 
-def _token() -> fields.Text:
-    return fields.Text(
+class _DestinationRequest(serializers.Serializer[Any]):
+    token = fields.Text(
         max_length=500,
         required=False,
         help_text="The channel access token of your LINE channel. Only `line` has one, and needs it.",
     )
-
-
-def _language() -> fields.Choice:
-    return fields.Choice(Language.values, required=False, help_text="Of the messages; Thai if omitted.")
-
-
-def _quiet_hours() -> fields.Text:
-    return fields.Text(
+    language = fields.Choice(Language.values, required=False, help_text="Of the messages; Thai if omitted.")
+    quiet_hours = fields.Text(
         max_length=11,
         allow_blank=True,
         required=False,
@@ -107,25 +101,19 @@ def _quiet_hours() -> fields.Text:
     )
 
 
-class NewDestinationRequest(serializers.Serializer[Any]):
+class NewDestinationRequest(_DestinationRequest):
     """A LINE chat or an email address that is to get messages."""
 
     type = fields.Choice(TYPES, help_text="line or email. It cannot be changed.")
     to = _to()
-    token = _token()
     events = _events()
-    language = _language()
-    quiet_hours = _quiet_hours()
 
 
-class DestinationChangeRequest(serializers.Serializer[Any]):
+class DestinationChangeRequest(_DestinationRequest):
     """Fields to change. Omitted fields do not change; the other fields of the object are refused."""
 
     to = _to(required=False)
-    token = _token()
     events = _events(required=False)
-    language = _language()
-    quiet_hours = _quiet_hours()
     status = fields.Choice(
         EndpointStatus.values,
         required=False,
