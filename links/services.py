@@ -32,14 +32,15 @@ class LinkCounts(NamedTuple):
 def create(
     *, merchant: Merchant, now: datetime, expires_at: datetime | None = None, **fields: Any
 ) -> PaymentLink:
-    """Raises BankNotConfigured."""
+    """expires_at: at most `LONGEST_LIFE` from now, and not before now. Raises BankNotConfigured."""
+    latest = now + LONGEST_LIFE
     if not merchant.bank or not merchant.biller_id:
         raise BankNotConfigured()
     return PaymentLink.objects.create(
         id=ids.new("pl_", now),
         merchant=merchant,
         created_at=now,
-        expires_at=expires_at or now + LONGEST_LIFE,
+        expires_at=min(max(expires_at or latest, now), latest),
         **fields,
     )
 

@@ -24,7 +24,6 @@ from links.models import (
 )
 from qrcodes.serializers import DEFAULT_EXPIRY
 
-
 AMOUNTS = {"amount", "amount_min", "amount_max"}
 
 
