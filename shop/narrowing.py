@@ -79,15 +79,11 @@ class NarrowedPages:
             links: list[ActLink] = super().act_links(request, row)  # type: ignore[misc]
             return links
 
-    def act_response(self, *args: Any, **kwargs: Any) -> HttpResponse:
+    def _act(self, *args: Any) -> HttpResponse:
         """Render the form at once, with the explanation of the act."""
         with shop_fence.lifted():
-            shown: Any = super().act_response(*args, **kwargs)  # type: ignore[misc]
-            return shown.render()  # type: ignore[no-any-return]
-
-    def _act_page(self, *args: Any) -> HttpResponse:
-        with shop_fence.lifted():
-            return super()._act_page(*args)  # type: ignore[misc,no-any-return]
+            shown: Any = super()._act(*args)  # type: ignore[misc]
+            return shown.render() if hasattr(shown, "render") else shown
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if request.method == "POST":

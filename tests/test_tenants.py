@@ -2,27 +2,38 @@
 
 The routes come from the URL table, so new routes are tested too. A new path parameter needs a builder in
 `OWNED`; a route that validates a body before the look-up needs one in `BODIES`.
+
+The pages at /shop/ come from their URL table too, and are tried as each role.
 """
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.urls import URLResolver, get_resolver
 from pytest_django import Settings
 
-import banks
+from audit_trail.acts import Act
+from audit_trail.models import AuditRecord
 from config.urls import API_ROUTES, PLAIN_PREFIX, THAI_PREFIX
+from console.people.roles import ShopRole
 from core import clock, ids
 from merchants import secret_keys, services
+from operations.data_protection import shop_fence
 from request_log.models import RequestRecord
+from shop.site import site as shop_site
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.refunds.builders import NOBODY, PAYEE, RefundShop
 from tests.request_log.builders import make_records
-from tests.settlements.conftest import acquirer, item_of
+from tests.settlements.conftest import a_settlement, acquirer
+from tests.shop.people import FullShop, join
+from tests.staff_acts import act_form
 from tests.webhooks.messages.destinations import TO_LINE
 from tests.withdrawals.builders import fund, withdrawn
 
@@ -121,14 +132,6 @@ def an_exception(shop: Shop) -> str:
 
 def a_request(shop: Shop) -> str:
     return RequestRecord.objects.get(pk=make_records(shop, 1)[0]).request_id
-
-
-def a_settlement(shop: Shop) -> str:
-    """A settlement that has arrived."""
-    reporting: Any = banks.acquirer("sandbox")
-    reporting.transfer(item_of(reporting.charge(shop.merchant)))
-    reporting.read()
-    return str(shop.get("/v1/settlements").json()["settlements"][0]["settlement_id"])
 
 
 def a_link(shop: Shop) -> str:
@@ -289,3 +292,110 @@ def test_invalid_revoked_and_expired_keys_get_the_same_401(
             assert {response.content for response in responses.values()} == {REFUSED}
             assert {response["WWW-Authenticate"] for response in responses.values()} == {"Bearer"}
             assert len({frozenset(_names(response)) for response in responses.values()}) == 1
+
+
+# Below /shop/: each page with the ids of the own shop and of a rival, for each role.
+OUTSIDERS = ("nobody", "ended", "staff", "staff who look")
+PEOPLE_OF_SHOPS = (*map(str, ShopRole), *OUTSIDERS)
+# What ends the session or the look of staff, or begins another look.
+ENDS = ("/shop/logout/", "/shop/account/end-sessions/", "/shop/switch/", "/shop/look/")
+QUERIES = ("q={id}", "merchant={merchant}", "o=-1.2", "all=", "_popup=1", "_to_field=merchant", "e=1", "p=9")
+
+
+def shop_pages(full: FullShop) -> Iterator[str]:
+    """Each address below /shop/, with the ids of this shop. A new parameter needs a value here."""
+    values = {
+        "merchant_id": full.shop.merchant.pk,
+        "name": "form-that-waits",
+        "pk": "1",
+        "qr_code_id": full.rows["payments.payment"].qr_code_id,
+    }
+    acts = {model._meta.label_lower: page.object_acts for model, page in shop_site._registry.items()}
+    for route in _routes(get_resolver("shop.urls").url_patterns):
+        label = ".".join(route.split("/")[1:3])
+        slugs = [act.slug for act in acts[label]] if "slug" in route and "object_id" in route else ["x"]
+        key = str(full.rows[label].pk).replace("_", "_5F") if label in full.rows else ""
+        for slug in slugs:
+            found = values | {"object_id": key, "slug": slug}
+            yield "/" + re.sub(r"<(?:\w+:)?(\w+)>", lambda match: found[match[1]], route)  # noqa: B023
+
+
+def _routes(patterns: list[Any], before: str = "") -> Iterator[str]:
+    for each in patterns:
+        route = before + re.sub(r"\^|\$|\(\?P<\w+>(\w+)\)", r"\1", str(each.pattern))
+        if isinstance(each, URLResolver):
+            yield from _routes(each.url_patterns, route)
+        else:
+            yield route
+
+
+def a_person(who: str, own: Shop) -> User:
+    """Somebody of the shop, or an outsider."""
+    is_staff = who.startswith("staff")
+    user = User.objects.create_user(who, is_staff=is_staff)
+    if is_staff:
+        user.user_permissions.add(*Permission.objects.filter(codename="look_at_shop"))
+    elif who != "nobody":
+        membership = join(user, own, ShopRole.OWNER if who == "ended" else ShopRole(who))
+        if who == "ended":
+            membership.ended_at = clock.now()
+            membership.save()
+    return user
+
+
+def stored(full: FullShop) -> dict[str, list[Any]]:
+    """All that the pages of this shop could show, as it is stored."""
+    return {
+        label: list(shop_fence.narrowed(model._base_manager.order_by("pk"), full.shop.merchant.pk).values())
+        for label, model in ((label, apps.get_model(label)) for label in shop_fence.PATHS)
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("who", PEOPLE_OF_SHOPS)
+def test_pages_of_shops_show_and_change_nothing_of_another_merchant(
+    who: str, shop: Shop, other_shop: Shop, bank: SandboxBankClient
+) -> None:
+    own, rival = FullShop(shop, bank), FullShop(other_shop, bank)
+    user, theirs = a_person(who, shop), {row.pk for row in rival.rows.values()}
+    before, own_before = stored(rival), stored(own)
+    records = list(AuditRecord.objects.values_list("pk", flat=True))
+
+    def browser() -> Client:
+        client = Client()
+        client.force_login(user)
+        if who == "staff who look":
+            client.post(f"/shop/look/{shop.merchant.pk}/", act_form())
+        return client
+
+    def check(answer: Any, page: str) -> None:
+        shown = answer.content.decode(errors="replace")
+        assert answer.status_code < 500, page
+        assert other_shop.merchant.name not in shown or page.startswith("/shop/look/"), page
+        context = answer.context or {}
+        if "cl" in context:
+            assert not theirs & {row.pk for row in context["cl"].result_list}, page
+        if who in OUTSIDERS[:3] and "/payments/" in page:
+            assert answer.status_code in (302, 403), page
+
+    client, mine = browser(), list(shop_pages(own))
+    others = [each for each in shop_pages(rival) if each not in mine]
+    assert len(others) > len(rival.rows)
+    for page in mine:
+        check(client.get(page), page)
+        for query in QUERIES if re.fullmatch(r"/shop/\w+/\w+/", page) else ():
+            text = query.format(id=rival.rows["payments.payment"].pk, merchant=other_shop.merchant.pk)
+            check(client.get(f"{page}?{text}"), f"{page}?{text}")
+        client = browser() if page.startswith(ENDS) else client
+    for page in others:
+        read = client.get(page)
+        check(read, page)
+        assert read.status_code != 200 or page.startswith("/shop/look/"), page
+    sent = {"amount": "1", "kind": "other", "merchant": other_shop.merchant.pk, "scopes": "payments:read"}
+    for page in [*others, *mine]:
+        check(client.post(page, act_form(**sent)), page)
+        client = browser() if page.startswith(ENDS) else client
+    assert stored(rival) == before
+    assert who not in OUTSIDERS or stored(own) == own_before
+    new = AuditRecord.objects.filter(merchant_id=other_shop.merchant.pk).exclude(pk__in=records)
+    assert {each.act for each in new} <= ({Act.SHOP_VIEWED} if who == "staff who look" else set())

@@ -14,6 +14,7 @@ from merchants.models import Merchant
 from payments import cards
 from payments.models import CardCharge, Payment
 from settlements import services
+from tests.conftest import Shop
 
 # 3.65 % of 1,000.00 THB, and 7 % VAT.
 AMOUNT, FEE, VAT = 100_000, 3_650, 256
@@ -93,3 +94,11 @@ def acquirer(monkeypatch: pytest.MonkeyPatch) -> ReportingAcquirer:
     found = ReportingAcquirer()
     monkeypatch.setattr(banks, "acquirer", lambda name: found)
     return found
+
+
+def a_settlement(shop: Shop) -> str:
+    """A settlement that has arrived."""
+    reporting: Any = banks.acquirer("sandbox")
+    reporting.transfer(item_of(reporting.charge(shop.merchant)))
+    reporting.read()
+    return str(shop.get("/v1/settlements").json()["settlements"][0]["settlement_id"])

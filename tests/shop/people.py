@@ -19,7 +19,7 @@ from shop.site import site
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import Seller
 from tests.request_log.builders import make_records
-from tests.test_tenants import a_settlement
+from tests.settlements.conftest import a_settlement
 from tests.webhooks.builders import make_endpoint
 from tests.withdrawals.builders import withdrawn
 from transactions.models import Transaction
