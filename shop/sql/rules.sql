@@ -3,6 +3,8 @@ CREATE OR REPLACE FUNCTION shop_check_no_staff() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    -- Locked, because the person may become staff in this moment.
+    PERFORM FROM public.auth_user WHERE id = NEW.user_id FOR SHARE;
     IF EXISTS (SELECT FROM public.auth_user WHERE id = NEW.user_id AND (is_staff OR is_superuser)) THEN
         RAISE EXCEPTION 'staff are no people of a merchant' USING ERRCODE = 'check_violation';
     END IF;
