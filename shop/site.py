@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
@@ -23,7 +22,6 @@ from shop.models import Membership
 
 Handler = Callable[[HttpRequest], HttpResponse]
 View = Callable[..., Any]
-READS = ("GET", "HEAD")
 SITE_PAGES = {"index", "login", "logout", "jsi18n", "password_change", "password_change_done"}
 MODEL_PAGES = ("_changelist", "_change", "_act", "_list_act")
 CLOSED = _("These pages are not set up yet. Ask the operator of the service to look at its check.")
@@ -94,9 +92,9 @@ class ShopSite(SiteOfPeople):
 
 def _fenced(view: View) -> View:
     def page(request: Any, *args: Any, **kwargs: Any) -> Any:
-        if request.method not in READS:
-            if request.membership.is_look:
-                raise PermissionDenied(LOOKS_ONLY)
+        if request.method == "POST" and request.membership.is_look:
+            return admin_refusals.page(request, _("Not allowed"), LOOKS_ONLY, status=403)
+        if request.method == "POST":
             return view(request, *args, **kwargs)
         with shop_fence.reading_for(request.membership.merchant_id):
             shown = view(request, *args, **kwargs)

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from django.apps import apps
-from django.db import DatabaseError, transaction
+from django.db import DataError, ProgrammingError, transaction
 from django.db.models import QuerySet
 
 from core.database import rows
@@ -49,7 +49,7 @@ _merchant: ContextVar[str] = ContextVar("merchant_of_pages", default="")
 
 
 class FenceMissing(Exception):
-    """This login may not act as the role that reads for a merchant, so nothing is shown."""
+    """There is no role that this login may act as, or no view for it, so nothing is shown."""
 
 
 def narrowed(found: QuerySet[Any], merchant_id: str) -> QuerySet[Any]:
@@ -138,10 +138,12 @@ def _rule(label: str) -> str:
 def _act_as(role: str, merchant_id: str) -> None:
     path = f"{SCHEMA}, public" if role == SHOP else None  # none: as the session began
     try:
-        rows.run(
-            """SELECT set_config('role', %s, true), set_config(%s, %s, true),
+        found = rows.run(
+            """SELECT to_regnamespace(%s) IS NOT NULL, set_config('role', %s, true), set_config(%s, %s, true),
                    set_config('search_path', %s, true)""",
-            [role, SETTING, merchant_id, path],
-        )
-    except DatabaseError as error:
+            [SCHEMA, role, SETTING, merchant_id, path],
+        ).fetchone()
+    except (DataError, ProgrammingError) as error:  # the role is unknown, or not of this login
         raise FenceMissing from error
+    if not found[0]:
+        raise FenceMissing

@@ -49,6 +49,16 @@ def test_without_the_filter_postgresql_still_hides_the_rival(
     _sees_only(owner, own, rival)
 
 
+def test_other_methods_than_get_read_behind_the_second_fence_too(
+    own: FullShop, rival: FullShop, owner: Client, without_filter: None
+) -> None:
+    for label in labels():
+        for method in ("HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE"):
+            page = owner.generic(method, list_url(label))
+            rows = {row.pk for row in page.context["cl"].result_list} if page.context else set()
+            assert rival.rows[label].pk not in rows, (label, method)
+
+
 def _sees_only(owner: Client, own: FullShop, rival: FullShop) -> None:
     for label in labels():
         page = owner.get(list_url(label))
@@ -114,6 +124,13 @@ def test_login_without_the_role_of_shops_gets_no_page(own: FullShop, owner: Clie
         cursor.execute("ALTER ROLE thaiqr_shop RENAME TO thaiqr_gone")
     assert owner.get("/shop/").status_code == 503
     assert postgresql.rights_of_shops().level == Level.WARNING
+
+
+def test_shop_is_closed_without_the_views(own: FullShop, owner: Client) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(shop_fence.DROP)
+    for path in ("/shop/", list_url("payments.payment"), row_url(own.rows["payments.payment"])):
+        assert owner.get(path).status_code == 503, path
 
 
 def test_list_of_a_merchant_is_read_by_its_index(shop: Shop) -> None:
