@@ -3,10 +3,12 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.middleware.csrf import rotate_token
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from console.people import sign_in
 from core import request_context
 from core.console import personal_data
 from shop import looks
@@ -49,6 +51,9 @@ def choice(site: Any, request: HttpRequest) -> HttpResponse:
     wanted = request.POST.get("merchant")
     if wanted in {each.merchant_id for each in found}:
         request.session[CHOSEN] = wanted
+        # A form of another tab shows the other shop, so it changes nothing.
+        rotate_token(request)
+        request.session.pop(sign_in.WAITING_FORMS, None)
         return HttpResponseRedirect(reverse("admin:index"))
     context = {**site.each_context(request), "title": _("Your shops"), "memberships": found}
     return TemplateResponse(request, "shop/choice.html", context, status=200 if found else 403)
