@@ -16,6 +16,11 @@ from merchants.models import Merchant
 
 SEES = ".view_"
 """In the names of permissions that change nothing."""
+NEEDED_TO_LOOK = {
+    personal_data.PERMISSION: personal_data.PERMISSION,
+    "shop.view_month": "audit_trail.export_lists",
+}
+"""What staff need in the console for a permission of owners. All who look have those of other pages."""
 
 
 class Person(User):
@@ -32,7 +37,7 @@ class Person(User):
         found = roles.permissions_of(ShopRole(self.membership.role))
         if not self.is_staff:
             return found
-        hidden = set() if super().has_perm(personal_data.PERMISSION) else {personal_data.PERMISSION}
+        hidden = {each for each, needed in NEEDED_TO_LOOK.items() if not super(Person, self).has_perm(needed)}
         return frozenset(each for each in found if SEES in each) - hidden
 
     def has_perm(self, perm: str, obj: Any = None) -> bool:

@@ -175,7 +175,7 @@ _register(
     sortable_by=(),
     fields=[
         *("name", "mode", "late_money", "refuses_open_reference", "page_origins"),
-        *("tax_id", "tax_branch", "withholds_tax", "created_at"),
+        *("tax_id", "tax_branch", "withholds_tax", "created_at", "suspended_at"),
     ],
     object_acts=MERCHANT_ACTS + PAYOUT_ACTS,
 )
