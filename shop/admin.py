@@ -7,7 +7,6 @@ from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -29,6 +28,7 @@ STAFF_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 class OwnerForm(ReasonForm):
     username = forms.CharField(max_length=150, label=gettext_lazy("User name"))
     email = forms.EmailField(label=gettext_lazy("Email address"))
+    has_login = people.PersonForm.base_fields["has_login"]
 
 
 def _explain(merchant: Merchant) -> str:
@@ -43,10 +43,7 @@ def _invite(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownO
     form = people.PersonForm({**values, "role": ShopRole.OWNER})
     if not form.is_valid():
         raise ValidationError(form.errors.as_data())
-    try:
-        person, link = people.invite(merchant, form, by=None)
-    except (people.AlreadyHere, IntegrityError):
-        raise ValidationError({"username": _("This person belongs to the shop already.")}) from None
+    person, link = people.invite(merchant, form, by=None)
     text = _("%(person)s is an owner of %(name)s now. Without a link, the password of the login stays.")
     return ShownOnce(merchant, text % {"person": person, "name": merchant.name}, link)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -28,11 +28,19 @@ from operations.data_protection import shop_fence
 from shop.models import Membership
 
 SEE, INVITE = "shop.view_membership", "shop.invite_person"
+ALREADY_HERE = gettext_lazy("This person belongs to the shop already.")
+# Another merchant may have made it for itself, before this one invites the person.
+SOMEBODYS_LOGIN = gettext_lazy(
+    "This login exists. Ask the person whether it is theirs. If it is not, use another name."
+)
 # A merchant rarely has more than ten.
 MAX_PEOPLE = 200
 
 
 class PersonForm(forms.ModelForm[User]):
+    has_login = forms.BooleanField(
+        required=False, label=gettext_lazy("The person told me that this login is theirs already")
+    )
     role = forms.ChoiceField(choices=ShopRole.choices, initial=ShopRole.CASHIER, label=gettext_lazy("Role"))
 
     class Meta:
@@ -69,11 +77,9 @@ def page(site: Any, request: Any) -> HttpResponse:
         return HttpResponseRedirect(reverse("admin:people"))
     if form is not None and form.is_valid():
         try:
-            person, link = invite(merchant, form, by=request.membership)
-        except (AlreadyHere, IntegrityError):  # or somebody else is faster
-            form.add_error("username", _("This person belongs to the shop already."))
-        else:
-            return _invited(site, request, person, link)
+            return _invited(site, request, *invite(merchant, form, by=request.membership))
+        except ValidationError as refusal:
+            form.add_error(None, refusal)
     with shop_fence.lifted():  # the statement names the merchant
         people = list(
             Membership.objects.filter(merchant=merchant, ended_at=None)
@@ -84,29 +90,35 @@ def page(site: Any, request: Any) -> HttpResponse:
     return TemplateResponse(request, "shop/people.html", context)
 
 
-class AlreadyHere(Exception):
-    """The person has a role in this shop."""
-
-
-@transaction.atomic
 def invite(merchant: Merchant, form: PersonForm, *, by: Membership | None) -> tuple[User, str]:
     """Make the person, and the link for somebody who has no login yet. by: an owner, or staff if None.
 
-    Raises AlreadyHere, PermissionDenied.
+    Raises ValidationError by the fields of the form, PermissionDenied.
     """
+    try:
+        with transaction.atomic():
+            return _invite(merchant, form, by)
+    except IntegrityError:  # somebody else is faster
+        raise ValidationError({"username": ALREADY_HERE}) from None
+
+
+def _invite(merchant: Merchant, form: PersonForm, by: Membership | None) -> tuple[User, str]:
     _check_owner(merchant, by)
+    needs_link = _needs_link(form, merchant)
     with recorded(Act.INVITED) as recording:
         person = form.known or form.save(commit=False)
         if form.known is None:
             person.save()
         if Membership.objects.filter(merchant=merchant, user_id=person.pk, ended_at=None).exists():
-            raise AlreadyHere
+            raise ValidationError({"username": ALREADY_HERE})
+        if not (needs_link or form.cleaned_data["has_login"]):
+            raise ValidationError({"has_login": SOMEBODYS_LOGIN})
         made = Membership.objects.create(
             merchant=merchant, user_id=person.pk, role=form.cleaned_data["role"], created_at=clock.now()
         )
         recording.row = made
         recording.details["person"] = person.get_username()
-        link = invitations.new_link(person, urlconf="shop.urls") if _needs_link(form, merchant) else ""
+        link = invitations.new_link(person, urlconf="shop.urls") if needs_link else ""
     _log(person, f"+{made.role} of {merchant.pk}")
     return person, link
 
@@ -132,7 +144,16 @@ def _end(by: Membership, key: str) -> None:
         ended.ended_at = clock.now()
         ended.save(update_fields=["ended_at"])
         recording.details["person"] = ended.user.get_username()
+    _end_link(ended.user)
     _log(ended.user, f"-{ended.role} of {by.merchant_id}")
+
+
+def _end_link(person: User) -> None:
+    """The link of an invitation dies with it. Somebody who finds it would have the login later."""
+    invited = User.objects.select_for_update().get(pk=person.pk)  # who may choose a password in this moment
+    if not (invited.has_usable_password() or invited.last_login):
+        invited.set_unusable_password()
+        invited.save(update_fields=["password"])
 
 
 def _check_owner(merchant: Merchant, by: Membership | None) -> None:

@@ -12,6 +12,7 @@ from core.database.roles import APPLICATION
 
 NOT_NULL_VIOLATION, FOREIGN_KEY_VIOLATION = "23502", "23503"
 UNIQUE_VIOLATION, CHECK_VIOLATION = "23505", "23514"
+LOCK_NOT_AVAILABLE = "55P03"
 NOT_ALLOWED = "42501"  # insufficient_privilege: never allowed
 
 

@@ -1,8 +1,10 @@
 """The owner invites people and ends what they may do. Nobody else does."""
 
 import re
+from datetime import timedelta
 from html import unescape
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -12,11 +14,13 @@ from django.test import Client
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from console.people.roles import Role, ShopRole
+from core import clock
 from shop.models import Membership
+from tests.concurrency import run_concurrently
 from tests.conftest import Shop
 from tests.console.conftest import declared_roles
 from tests.shop.people import join, person_of
-from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, sqlstate
+from tests.sqlstates import CHECK_VIOLATION, LOCK_NOT_AVAILABLE, NOT_ALLOWED, rolled_back, sqlstate
 from tests.staff_acts import REASON, act_form, send_act
 
 __all__ = ["declared_roles"]
@@ -100,7 +104,7 @@ def test_person_of_two_shops_chooses_and_never_mixes_them(
 ) -> None:
     client = person_of(other_shop, ShopRole.MANAGER, "nok")
     User.objects.filter(username="nok").update(email="nok@shop.example")
-    page = owner.post(PEOPLE, form()).content.decode()
+    page = owner.post(PEOPLE, form(has_login="on")).content.decode()
     assert "logs in as before" in page
     assert "token=" not in page
     mine, theirs = shop.qr_code()["payment_id"], other_shop.qr_code()["payment_id"]
@@ -119,10 +123,88 @@ def test_owner_takes_over_no_login_of_somebody_whom_a_rival_invited(
     shop: Shop, other_shop: Shop, owner: Client
 ) -> None:
     person_of(other_shop, name="rival-owner").post(PEOPLE, form(role=ShopRole.OWNER))
-    page = owner.post(PEOPLE, form())
-    assert "token=" not in page.content.decode()
+    for more in ({}, {"has_login": "on"}):
+        page = owner.post(PEOPLE, form(**more))
+        assert "token=" not in page.content.decode()
     other = owner.post(PEOPLE, form(email="mine@shop.example"))
     assert "token=" not in other.content.decode()
+
+
+def test_login_that_a_rival_made_first_joins_no_shop_unless_its_owner_says_so(
+    shop: Shop, other_shop: Shop, owner: Client
+) -> None:
+    token, trap = invite(person_of(other_shop, name="rival-owner")), Client()
+    trap.post(LINK, {"token": token, **PASSWORD})
+    page = owner.post(PEOPLE, form(role=ShopRole.MANAGER)).content.decode()
+    assert "Ask the person whether it is theirs" in page
+    assert not Membership.objects.filter(merchant=shop.merchant, user__username="nok").exists()
+    assert "logs in as before" in owner.post(PEOPLE, form(has_login="on")).content.decode()
+
+
+def test_link_of_somebody_whose_role_ended_makes_no_login(shop: Shop, owner: Client) -> None:
+    lost = invite(owner)
+    ended = Membership.objects.get(user__username="nok")
+    owner.post(PEOPLE, {"end": ended.pk})
+    assert Client().get(LINK, {"token": lost}).status_code == 410
+    assert Client().post(LINK, {"token": lost, **PASSWORD}).status_code == 410
+    again, client = invite(owner), Client()
+    assert client.post(LINK, {"token": again, **PASSWORD}, follow=True).status_code == 200
+
+
+def test_form_of_a_tab_that_shows_another_shop_changes_nothing(shop: Shop, other_shop: Shop) -> None:
+    user = User.objects.create_user("malee")
+    for each in (shop, other_shop):
+        join(user, each, ShopRole.OWNER)
+    browser = Client(enforce_csrf_checks=True)
+    browser.force_login(user)
+
+    def token(page: Any) -> str:
+        return re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.content.decode())[0]
+
+    def switch(to: Shop) -> Any:
+        chosen = {"merchant": to.merchant.pk, "csrfmiddlewaretoken": token(browser.get("/shop/switch/"))}
+        return browser.post("/shop/switch/", chosen)
+
+    switch(shop)
+    first_tab = token(browser.get(PEOPLE))
+    switch(other_shop)
+    refused = browser.post(PEOPLE, form() | {"csrfmiddlewaretoken": first_tab})
+    assert refused.status_code == 403
+    assert not User.objects.filter(username="nok").exists()
+    new = token(browser.get(PEOPLE))
+    assert browser.post(PEOPLE, form() | {"csrfmiddlewaretoken": new}).status_code == 200
+    assert Membership.objects.get(user__username="nok").merchant_id == other_shop.merchant.pk
+
+
+def test_form_that_waits_for_a_confirmation_is_forgotten_with_another_shop(
+    shop: Shop, other_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = User.objects.create_user("malee", password="three-elephants-crossing")
+    for each in (shop, other_shop):
+        join(user, each, ShopRole.OWNER)
+    client = Client()
+    client.post("/shop/login/", {"login": "malee", "password": "three-elephants-crossing"})
+    client.post("/shop/switch/", {"merchant": shop.merchant.pk})
+    later = clock.now() + timedelta(minutes=11)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    asked = client.post(PEOPLE, form())
+    assert asked.headers["Location"].startswith("/shop/confirm/")
+    onward = parse_qs(urlsplit(asked.headers["Location"]).query)["next"][0]
+    client.post("/shop/switch/", {"merchant": other_shop.merchant.pk})
+    assert client.get(onward).status_code == 404
+    assert not User.objects.filter(username="nok").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_person_who_joins_a_shop_in_this_moment_becomes_no_staff(shop: Shop) -> None:
+    person = User.objects.create_user("nok")
+    promote = f"SET LOCAL lock_timeout = 100; UPDATE auth_user SET is_staff = true WHERE id = {person.pk}"
+    insert = f"""SET LOCAL lock_timeout = 100; INSERT INTO shop_membership (user_id, merchant_id, role,
+        created_at) VALUES ({person.pk}, '{shop.merchant.pk}', 'owner', now())"""
+    for first, second in ((promote, insert), (insert, promote)):
+        with rolled_back():
+            assert sqlstate(first) is None
+            assert run_concurrently(lambda sql=second: sqlstate(sql)) == [LOCK_NOT_AVAILABLE]
 
 
 def test_database_keeps_people_of_a_merchant_and_staff_apart(shop: Shop) -> None:
@@ -142,11 +224,15 @@ def test_database_keeps_people_of_a_merchant_and_staff_apart(shop: Shop) -> None
     assert sqlstate("UPDATE shop_membership SET ended_at = NULL") == CHECK_VIOLATION
 
 
-def staff(role: Role) -> Client:
+def staff_user(role: Role) -> User:
     user = User.objects.create_user(f"staff-{role}", is_staff=True)
     user.groups.set([Group.objects.get(name=role)])
+    return user
+
+
+def staff(role: Role) -> Client:
     client = Client()
-    client.force_login(user)
+    client.force_login(staff_user(role))
     return client
 
 
@@ -187,7 +273,12 @@ def test_staff_look_at_a_shop_with_a_reason_and_change_nothing(
     assert client.get(f"{payment}/change/").status_code == 200
     assert AuditRecord.objects.filter(act=Act.VIEWED, object_id=mine, actor="staff:staff-support").exists()
     for path in (f"{payment}/do/expire/", PEOPLE):
-        assert client.post(path, act_form()).status_code == 403
+        refused = client.post(path, act_form())
+        assert (refused.status_code, "can change nothing" in refused.content.decode()) == (403, True)
+    assert client.get("/shop/month/?file=zip").status_code == 403  # as the monthly report of the console
+    client.force_login(staff_user(Role.FINANCE))
+    client.post(look, act_form())
+    assert client.get("/shop/month/?file=zip").status_code == 200
     assert client.get(f"{payment}/do/expire/").status_code == 403
     client.get("/shop/switch/")
     assert client.get("/shop/payments/payment/").status_code == 302
