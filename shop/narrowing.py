@@ -83,7 +83,8 @@ class NarrowedPages:
         """Render the form at once, with the explanation of the act."""
         with shop_fence.lifted():
             shown: Any = super()._act(*args)  # type: ignore[misc]
-            return shown.render() if hasattr(shown, "render") else shown
+            page: HttpResponse = shown.render() if hasattr(shown, "render") else shown
+            return page
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if request.method == "POST":

@@ -310,7 +310,7 @@ def shop_pages(full: FullShop) -> Iterator[str]:
         "pk": "1",
         "qr_code_id": full.rows["payments.payment"].qr_code_id,
     }
-    shown = {model._meta.label_lower: page for model, page in shop_site._registry.items()}
+    shown: dict[str, Any] = {model._meta.label_lower: page for model, page in shop_site._registry.items()}
     for route in _routes(get_resolver("shop.urls").url_patterns):
         label = ".".join(route.split("/")[1:3])
         acts: Any = ()

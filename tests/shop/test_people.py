@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from functools import partial
 from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -124,7 +125,7 @@ def test_owner_takes_over_no_login_of_somebody_whom_a_rival_invited(
 ) -> None:
     person_of(other_shop, name="rival-owner").post(PEOPLE, form(role=ShopRole.OWNER))
     for more in ({}, {"has_login": "on"}):
-        page = owner.post(PEOPLE, form(**more))
+        page = owner.post(PEOPLE, form() | more)
         assert "token=" not in page.content.decode()
     other = owner.post(PEOPLE, form(email="mine@shop.example"))
     assert "token=" not in other.content.decode()
@@ -159,7 +160,7 @@ def test_form_of_a_tab_that_shows_another_shop_changes_nothing(shop: Shop, other
     browser.force_login(user)
 
     def token(page: Any) -> str:
-        return re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.content.decode())[0]
+        return str(re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.content.decode())[0])
 
     def switch(to: Shop) -> Any:
         chosen = {"merchant": to.merchant.pk, "csrfmiddlewaretoken": token(browser.get("/shop/switch/"))}
@@ -204,7 +205,7 @@ def test_person_who_joins_a_shop_in_this_moment_becomes_no_staff(shop: Shop) -> 
     for first, second in ((promote, insert), (insert, promote)):
         with rolled_back():
             assert sqlstate(first) is None
-            assert run_concurrently(lambda sql=second: sqlstate(sql)) == [LOCK_NOT_AVAILABLE]
+            assert run_concurrently(partial(sqlstate, second)) == [LOCK_NOT_AVAILABLE]
 
 
 def test_database_keeps_people_of_a_merchant_and_staff_apart(shop: Shop) -> None:
