@@ -24,7 +24,7 @@ LISTS = (
     ("approvals", _("Payout accounts"), "approvals.payoutaccount"),
     ("merchants", _("Settings"), SETTINGS),
     ("system", _("Keys"), "merchants.apikey"),
-    ("webhooks", _("Webhooks"), "webhooks.endpoint"),
+    ("webhooks", _("Webhooks and messages"), "webhooks.endpoint"),
     ("webhooks", _("Deliveries"), "webhooks.delivery"),
     ("audit", _("API requests"), "request_log.requestrecord"),
 )

@@ -29,13 +29,14 @@ from request_log.models import RequestRecord
 from settlements.models import Settlement
 from shop.acts import EXCEPTION_ACTS, WITHDRAW_ACT
 from shop.link_acts import NEW_LINK_ACTS
+from shop.message_acts import MESSAGES_ACTS, NEW_MESSAGES_ACTS
 from shop.narrowing import NEWEST_FIRST, narrowed
 from shop.site import site
 from timeline import pages as timeline
 from timeline.entries import PaymentContext
 from transactions.admin import TransactionAdmin
 from transactions.models import Transaction
-from webhooks.acts import DELIVERY_ACTS, ENDPOINT_ACTS
+from webhooks.acts import DELIVERY_ACTS
 from webhooks.admin import DeliveryAdmin, DeliveryAttemptInline, EndpointAdmin
 from webhooks.models import Delivery, Endpoint
 from withdrawals.admin import WithdrawalAdmin
@@ -194,13 +195,17 @@ _register(
 _register(
     Endpoint,
     EndpointAdmin,
-    list_display=["id", "url", "state", "current_health", "created_at"],
-    list_filter=["status"],
+    list_display=["id", "type", "address", "state", "current_health", "created_at"],
+    list_filter=["type", "status"],
     list_select_related=["health"],
     search_fields=["=id"],
     readonly_fields=["state", "current_health", "latest_failures"],
-    fields=["url", "events", "state", "current_health", "latest_failures", "created_at"],
-    object_acts=ENDPOINT_ACTS,
+    fields=[
+        *("type", "address", "events", "language", "quiet_hours", "state", "current_health"),
+        *("latest_failures", "created_at"),
+    ],
+    object_acts=MESSAGES_ACTS,
+    list_acts=NEW_MESSAGES_ACTS,
 )
 _register(
     Delivery,

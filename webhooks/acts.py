@@ -27,7 +27,7 @@ def _add(row: None, values: dict[str, Any], now: datetime) -> Endpoint:
     names = "type", "to", "events", "language", "quiet_hours"
     fields = {name: values[name] for name in names} | {"token": values["line_token"]}
     with transaction.atomic(), recorded(Act.DESTINATION_ADDED) as added:
-        added.row = made = destinations.create(merchant=None, now=now, **fields)
+        added.row = made = destinations.create(merchant=values.get("merchant"), now=now, **fields)
     return made
 
 
@@ -129,7 +129,10 @@ ENDPOINT_ACTS = (
             _("%(to)s gets no more messages. Nothing can undo this.") % {"to": endpoint.recipient}
         ),
         run=lambda endpoint, values, now: endpoints.delete(
-            merchant=None, webhook_id=endpoint.id, now=now, not_found=endpoints.not_found(endpoint)
+            merchant=endpoint.merchant,
+            webhook_id=endpoint.id,
+            now=now,
+            not_found=endpoints.not_found(endpoint),
         ),
         is_possible=lambda endpoint, now: endpoint.merchant_id is None and endpoint.deleted_at is None,
         is_dangerous=True,

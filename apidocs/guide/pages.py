@@ -39,7 +39,7 @@ SECTIONS = {
     for title, pages in yaml.load(MENU.read_text(), yaml.CSafeLoader).items()
 }
 PAGES = {page.name: page for pages in SECTIONS.values() for page in pages}
-PICTURES = {"pictures/till.png"}
+PICTURES = {"pictures/till.png", "pictures/payment-page.png"}
 PROGRAMS = {f"examples/receiver.{language}" for language in ("go", "mjs", "php", "py")} | {
     "examples/verify.sh"
 }

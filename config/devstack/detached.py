@@ -81,7 +81,7 @@ class DetachedStack:
 
     @property
     def demo(self) -> dict[str, str]:
-        """`secret_key`, `admin_user` and `admin_password`."""
+        """`secret_key`, `admin_user`, `owner_user` and `admin_password`, which both have."""
         known: dict[str, dict[str, str]] = json.loads((self.folder / STATE_FILE).read_text())
         return known["demo"]
 

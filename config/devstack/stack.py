@@ -33,6 +33,7 @@ TEXT = """
   API        {url}/Thai/v1    (reference: {url}/docs)
   Test key   {secret_key}
   Admin      {url}/admin    user {admin_user}, password {admin_password}
+  Shop       {url}/shop    user {owner_user}, the same password
   Bank       {url}/sandbox/bank    plays the customer's bank
   Guide      {url}/guide    quickstarts, recipes, errors
 

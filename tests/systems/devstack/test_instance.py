@@ -128,7 +128,8 @@ def test_own_data_folder_is_reused_and_wiped(tmp_path: Path) -> None:
 
 
 def test_make_key_shows_what_make_run_printed(folder: Path) -> None:
-    shown = {"secret_key": "tq_test_1", "admin_user": "admin", "admin_password": "secret-1"}
+    shown = {"secret_key": "tq_test_1", "admin_user": "admin", "owner_user": "owner"}
+    shown["admin_password"] = "secret-1"
     assert "make run" in key_of(folder).stderr
     with Instance(folder) as instance:
         instance.remember("demo", {**shown, "database": "x"})
