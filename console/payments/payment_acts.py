@@ -20,7 +20,7 @@ from refunds.models import Refund
 class RefundForm(ReasonForm):
     """The amount of a refund in baht, and its reason for the merchant."""
 
-    amount = BahtField(label=gettext_lazy("Amount in baht"))
+    amount = BahtField(largest=None, label=gettext_lazy("Amount in baht"))
     kind = forms.ChoiceField(label=gettext_lazy("Kind"))
 
     def __init__(self, row: Payment, data: Any = None, *, user: Any) -> None:

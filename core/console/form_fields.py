@@ -22,9 +22,12 @@ class PlainCharField(forms.CharField):
 
 
 class BahtField(forms.CharField):
-    """An amount in baht. Its value is satang, or None if it is not needed and empty."""
+    """An amount in baht. Its value is satang, or None if it is not needed and empty.
 
-    def __init__(self, *, smallest: int = 1, largest: int = money.MAX_AMOUNT, **kwargs: Any) -> None:
+    largest: satang, or None if the form itself says what is too much.
+    """
+
+    def __init__(self, *, smallest: int = 1, largest: int | None = money.MAX_AMOUNT, **kwargs: Any) -> None:
         self._smallest, self._largest = smallest, largest
         super().__init__(max_length=20, **kwargs)
         self.widget.attrs |= {"autocomplete": "off", "inputmode": "decimal"}
@@ -34,6 +37,7 @@ class BahtField(forms.CharField):
         if not text:
             return None
         satang = money.parse(text)
-        if satang is None or not self._smallest <= satang <= self._largest:
+        is_right = satang is not None and satang >= self._smallest
+        if not is_right or (self._largest is not None and satang > self._largest):
             raise ValidationError(_("Enter an amount in baht, such as 250 or 1,250.50."))
         return satang

@@ -63,7 +63,7 @@ def test_request_context_is_reset_for_each_request() -> None:
 
 @pytest.mark.parametrize(("path", "actor"), [("/admin/", "staff:somsri"), ("/docs", "")])
 def test_staff_are_actors_only_in_the_admin(client: Client, db: None, path: str, actor: str) -> None:
-    client.force_login(User.objects.create_user("somsri"))
+    client.force_login(User.objects.create_user("somsri", is_staff=True))
     request = RequestFactory().get(path)
     request.COOKIES = {name: cookie.value for name, cookie in client.cookies.items()}
     assert seen_by(request).actor == actor

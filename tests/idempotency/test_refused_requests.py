@@ -31,12 +31,14 @@ KEY = "order-1"
 # Refusals of valid requests, besides those of unknown objects.
 OF_VALID_REQUESTS = {
     "bank_not_configured", "card_declined", "clock_limit_reached", "clock_not_advanceable",
-    "delivery_not_redeliverable", "exception_not_acceptable", "exception_not_returnable", "expired_card",
-    "insufficient_funds", "key_not_rollable", "method_not_allowed", "partial_refund_not_supported",
+    "delivery_not_redeliverable", "destination_not_testable", "email_not_configured",
+    "exception_not_acceptable", "exception_not_returnable", "expired_card", "insufficient_funds",
+    "key_not_rollable", "method_not_allowed", "partial_refund_not_supported", "payment_link_not_active",
     "payment_not_refundable", "payout_account_not_allowed", "payout_account_too_new", "processing_error",
     "qr_code_gone", "qr_code_not_expirable", "reference_in_use", "refund_amount_exceeded",
-    "refund_not_addressable", "refund_not_cancelable", "too_many_claim_links", "too_many_pending_refunds",
-    "too_many_webhooks", "webhook_not_replayable", "webhook_not_testable", "withdrawal_not_cancelable",
+    "refund_not_addressable", "refund_not_cancelable", "too_many_claim_links", "too_many_destinations",
+    "too_many_pending_refunds", "too_many_webhooks", "webhook_not_replayable", "webhook_not_testable",
+    "withdrawal_not_cancelable",
 }  # fmt: skip
 Refused = tuple[str, Any, Any, int, str]
 
