@@ -249,9 +249,8 @@ def test_lists_of_the_state_are_read_in_the_order_of_an_index(cashier: Client) -
     ]
     assert len(newest) == 2
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off"
-        )
+        for slow in ("seqscan", "bitmapscan", "sort"):
+            cursor.execute(f"SET LOCAL enable_{slow} = off")
         for sql in newest:
             cursor.execute(f"EXPLAIN {sql}")
             plan = "\n".join(line for (line,) in cursor.fetchall())

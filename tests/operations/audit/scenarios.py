@@ -41,7 +41,7 @@ CHARGED = ChargeResult("succeeded", "chrg_1", None, "visa", "4242")
 
 
 def pay(refund_shop: RefundShop, serving: Serving) -> None:
-    refund_shop.paid()
+    refund_shop.paid(client_name="Somying Rakdee")
 
 
 def wait(refund_shop: RefundShop, serving: Serving) -> None:
