@@ -37,7 +37,7 @@ class BahtField(forms.CharField):
         if not text:
             return None
         satang = money.parse(text)
-        is_right = satang is not None and satang >= self._smallest
-        if not is_right or (self._largest is not None and satang > self._largest):
+        largest = self._largest
+        if satang is None or satang < self._smallest or (largest is not None and satang > largest):
             raise ValidationError(_("Enter an amount in baht, such as 250 or 1,250.50."))
         return satang
