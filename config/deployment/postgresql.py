@@ -183,7 +183,7 @@ def _of_database() -> list[Finding]:
     """Sessions, rights, tables, and then what needs tables: the keys, and who works."""
     subject, wrong = "PostgreSQL sessions", sessions.find_problem(connection)
     found = [problem(subject, *wrong) if wrong else ok(subject, "time-outs are set, the time zone is UTC")]
-    found += [rights(), rights_of_shops()]
+    found += [rights_of_shops(), rights()]
     if found[-1].level != Level.PROBLEM:
         found += migrations(MigrationExecutor(connection))
     if found[-1].level == Level.PROBLEM:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from django.apps import apps
-from django.db import DataError, ProgrammingError, transaction
+from django.db import DataError, ProgrammingError, connection, transaction
 from django.db.models import QuerySet
 
 from core.database import rows
@@ -104,10 +104,11 @@ def find_problem() -> str | None:
 
 
 def statements() -> Iterator[str]:
-    """The SQL that makes the views anew. Nothing if this login may not create a schema."""
+    """The SQL that makes the views anew. None if this login may not, or tables are missing."""
     yield f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {SHOP}"
     (may_create,) = rows.run("SELECT has_database_privilege(current_database(), 'CREATE')", []).fetchone()
-    if not may_create:
+    shown = {apps.get_model(label)._meta.db_table for label in PATHS}
+    if not may_create or not shown <= set(connection.introspection.table_names()):
         return
     yield f"GRANT USAGE ON SCHEMA public TO {SHOP}"
     yield from (DROP, f"CREATE SCHEMA {SCHEMA}", f"GRANT USAGE ON SCHEMA {SCHEMA} TO {SHOP}")

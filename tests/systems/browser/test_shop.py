@@ -10,16 +10,6 @@ from tests.flows.conftest import ShopClient
 from tests.stack import Stack
 
 pytestmark = pytest.mark.slow
-PASSWORD = "three-elephants-crossing"
-MAKE_OWNER = """
-from django.contrib.auth.models import User
-from core import clock
-from merchants.models import Merchant
-from shop.models import Membership
-person = User.objects.create_user("malee", password="{0}")
-merchant = Merchant.objects.get(pk="{1}")
-Membership.objects.create(user_id=person.pk, merchant=merchant, role="owner", created_at=clock.now())
-"""
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +17,11 @@ def cookies(stack: Stack, browser: Browser) -> Any:
     """Of an owner of the demo's shop, who is logged in."""
     client = ShopClient(stack.base_url, stack.secret_key)
     client.pay(client.qr_code(amount=77_700, reference="of the shop"), "paid")
-    stack.manage("shell", "-c", MAKE_OWNER.format(PASSWORD, stack.demo["merchant_id"]))
     with browser.new_context(base_url=stack.base_url) as context:
         page = context.new_page()
         page.goto("/shop/")
-        page.get_by_label("Username").fill("malee")
-        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_label("Username").fill(stack.demo["owner_user"])
+        page.get_by_label("Password").fill(stack.demo["admin_password"])
         page.get_by_role("button", name="Log in").click()
         page.wait_for_url("**/shop/")
         return context.storage_state()

@@ -26,6 +26,7 @@ COMPILE = ("--strict", "--noEmitOnError", "--skipLibCheck", "--target", "es2022"
 NOT_JSON = {
     *(f"GET /v1/qr-codes/{{qr_code_id}}/{name}" for name in ("image", "card")),
     "GET /Thai/qr-codes/{qr_code_id}/image",
+    "GET /v1/payment-links/{payment_link_id}/picture",
     "GET /openapi.yaml",
 }
 

@@ -44,7 +44,7 @@ def migrate(url: str, *arguments: str, log: Path = Path(os.devnull)) -> subproce
 
 
 def is_applied(observer: psycopg.Connection[tuple[int]]) -> bool:
-    found = observer.execute("SELECT count(*) FROM pg_class WHERE relname = 'payments_payment'")
+    found = observer.execute("SELECT count(to_regclass('public.payments_payment'))")
     return found.fetchone() == (1,)
 
 

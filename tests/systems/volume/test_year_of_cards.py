@@ -63,7 +63,7 @@ def test_each_month_of_a_year_closes_without_a_remainder(opn: OpnDouble) -> None
                 charge = pay(chance.choice(shops), opn, chance.randint(10_000, 500_000), fault)
                 late += [charge] * is_late
         with time_machine.travel(FIRST + day * DAY + timedelta(hours=1), tick=False):
-            if day >= 8:
+            if 8 <= day < DAYS + 7:  # later there is nothing to transfer
                 opn.add_transfer(clock.now())
             while late:
                 opn.show_fee(late.pop())
