@@ -8,9 +8,12 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from webhooks import endpoints
 from webhooks.acts import ENDPOINT_ACTS, NEW_DESTINATION_ACTS
 from webhooks.destinations import TYPES
+from webhooks.errors import DestinationNotFound
 from webhooks.forms import DestinationForm
+from webhooks.messages import texts
 from webhooks.models import Endpoint, EventType
 
 PERMISSION = "shop.manage_destinations"
@@ -18,7 +21,7 @@ PERMISSION = "shop.manage_destinations"
 
 class ShopDestinationForm(DestinationForm):
     events = forms.MultipleChoiceField(
-        choices=[(each.value, each.value) for each in EventType],
+        choices=[(each.value, texts.WORDS[each]) for each in EventType],
         initial=[EventType.PAYMENT_SUCCEEDED, EventType.PAYMENT_EXCEPTION],
         widget=forms.CheckboxSelectMultiple,
         label=gettext_lazy("Events"),
@@ -31,6 +34,14 @@ class ShopDestinationForm(DestinationForm):
 
 def _is_there(endpoint: Endpoint, now: datetime) -> bool:
     return endpoint.type in TYPES and endpoint.deleted_at is None
+
+
+def _end(endpoint: Endpoint, values: dict[str, Any], now: datetime) -> None:
+    if endpoint.type not in TYPES:
+        raise DestinationNotFound(id=endpoint.pk)
+    endpoints.delete(
+        merchant=endpoint.merchant, webhook_id=endpoint.pk, now=now, not_found=DestinationNotFound
+    )
 
 
 (_add,) = NEW_DESTINATION_ACTS
@@ -46,5 +57,5 @@ NEW_MESSAGES_ACTS = (
 )
 MESSAGES_ACTS = (
     *(each for each in ENDPOINT_ACTS if each is not _delete),
-    replace(_delete, permission=PERMISSION, is_possible=_is_there),
+    replace(_delete, permission=PERMISSION, run=_end, is_possible=_is_there),
 )

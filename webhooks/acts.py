@@ -129,10 +129,7 @@ ENDPOINT_ACTS = (
             _("%(to)s gets no more messages. Nothing can undo this.") % {"to": endpoint.recipient}
         ),
         run=lambda endpoint, values, now: endpoints.delete(
-            merchant=endpoint.merchant,
-            webhook_id=endpoint.id,
-            now=now,
-            not_found=endpoints.not_found(endpoint),
+            merchant=None, webhook_id=endpoint.id, now=now, not_found=endpoints.not_found(endpoint)
         ),
         is_possible=lambda endpoint, now: endpoint.merchant_id is None and endpoint.deleted_at is None,
         is_dangerous=True,

@@ -5,6 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ReasonForm
 from webhooks.destinations import TYPES
+from webhooks.messages import texts
 from webhooks.models import Language, StaffEventType
 
 
@@ -25,7 +26,7 @@ class DestinationForm(ReasonForm):
         help_text=_("Of your LINE channel. Nobody can read it later. Leave empty for an email address."),
     )
     events = forms.MultipleChoiceField(
-        choices=[(each.value, each.value) for each in StaffEventType],
+        choices=[(each.value, texts.WORDS[each]) for each in StaffEventType],
         initial=list(StaffEventType),
         widget=forms.CheckboxSelectMultiple,
         label=_("Events"),

@@ -10,6 +10,7 @@ from console.people.roles import ShopRole
 from tests.conftest import Shop
 from tests.shop.people import person_of, row_url
 from tests.staff_acts import act_form
+from tests.webhooks.builders import make_endpoint
 from webhooks.models import Delivery, Endpoint
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +30,7 @@ def add(client: Client, **values: Any) -> Any:
 def test_owner_gets_messages_tries_them_and_ends_them(shop: Shop) -> None:
     owner = person_of(shop)
     assert NEW in owner.get("/shop/webhooks/endpoint/").text
-    assert owner.get(NEW).status_code == 200
+    assert "Paid</label>" in owner.get(NEW).text  # events in words
     page = add(owner)
     made = Endpoint.objects.get()
     assert (made.merchant, made.type, made.recipient) == (shop.merchant, "email", "malee@example.com")
@@ -66,3 +67,11 @@ def test_wrong_input_adds_nothing(shop: Shop, values: dict[str, Any]) -> None:
 def test_others_add_none(shop: Shop, role: ShopRole) -> None:
     assert add(person_of(shop, role)).status_code == 403
     assert not Endpoint.objects.exists()
+
+
+def test_webhook_of_a_program_is_not_deleted_as_a_destination(shop: Shop) -> None:
+    webhook = make_endpoint(shop)
+    page = row_url(webhook).replace("/change/", "/do/delete/")
+    person_of(shop).post(page, act_form(), follow=True)
+    webhook.refresh_from_db()
+    assert webhook.deleted_at is None

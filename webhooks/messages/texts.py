@@ -20,7 +20,7 @@ from core import clock, money
 from webhooks.models import DESTINATION_PING, EventType, StaffEventType
 
 REFERENCE_LENGTH = 4
-_WORDS: dict[str, str | Promise] = {
+WORDS: dict[str, str | Promise] = {
     EventType.PAYMENT_SUCCEEDED: pgettext_lazy("message", "Paid"),
     EventType.PAYMENT_FAILED: gettext_lazy("Not paid"),
     EventType.PAYMENT_PENDING: gettext_lazy("Waiting for payment"),
@@ -83,7 +83,7 @@ def _line(event: Mapping[str, Any]) -> str:
 def _what(event: Mapping[str, Any]) -> str:
     data = event["data"]
     amount = data.get("exception", data).get("amount") or data.get("net")
-    words = str(_WORDS[event["event"]])
+    words = str(WORDS[event["event"]])
     return words if amount is None else f"{words} {money.with_sign(amount)}"
 
 
