@@ -78,6 +78,33 @@ def test_temporary_trouble_is_retried(service: Receiver, send: Send, trouble: Sc
 
 
 @both_clients
+def test_options_of_one_call_leave_the_client_as_it_is(
+    service: Receiver, send: Send, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(OPERATIONS, "once", lambda client: client.with_options(max_retries=0).banks.list())
+    monkeypatch.setitem(OPERATIONS, "soon", lambda client: client.with_options(timeout=0.5).banks.list())
+    service.on("/v1/banks", DOWN)
+    with pytest.raises(errors.ServerError):
+        send(service, "once")
+    assert len(sent(service)) == 1
+    service.on("/v1/banks", Reply(hangs=True), BANKS)
+    assert send(service, "soon") == ()
+    assert len(sent(service)) == 3
+
+
+def test_client_with_options_closes_no_connections_of_the_first(service: Receiver) -> None:
+    service.default = BANKS
+    with ThaiQR(KEY, base_url=f"{service.base_url}/v1/v1") as client:
+        with client.with_options(timeout=3, max_retries=1) as other:
+            other.banks.list()
+        client.banks.list()
+        assert (client._settings.timeout, client._settings.max_retries) == (30.0, 3)
+        assert (other._settings.timeout, other._settings.max_retries) == (3, 1)
+    assert {each.path for each in sent(service)} == {"/v1/v1/banks"}
+    assert service.connections == 1
+
+
+@both_clients
 def test_retries_of_a_post_have_the_same_idempotency_key(service: Receiver, send: Send) -> None:
     paid = Reply(body=b'{"bank_transaction_id": "sbp_1", "scenario": "paid", "accepted": true}')
     service.on("/sandbox/v1/payments", CUT, DOWN, paid)

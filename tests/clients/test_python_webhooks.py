@@ -44,6 +44,24 @@ def test_genuine_webhook_is_read_as_a_typed_event() -> None:
     assert event.timestamp.tzinfo is not None
 
 
+@pytest.mark.parametrize("secret", [SECRET, FREE_TEXT])
+def test_message_that_a_shop_signs_for_its_tests_is_genuine(secret: str) -> None:
+    data = example()["data"] | {"reference": "ใบสั่ง 7"}
+    body, headers = webhooks.signed_message("payment.succeeded", data, secret, event_id="evt_7")
+    event = webhooks.unwrap(body, headers, secret)
+    assert (event.event, event.event_id, event.raw["data"]) == ("payment.succeeded", "evt_7", data)
+    as_library_takes_it = "whsec_" + base64.b64encode(secret.encode()).decode()
+    Webhook(secret if secret == SECRET else as_library_takes_it).verify(body, headers)
+    with pytest.raises(SignatureError):
+        webhooks.unwrap(body, headers, OLD)
+
+
+def test_message_for_tests_can_be_signed_late() -> None:
+    late = webhooks.signed_headers(BODY, message_id="evt_1", secret=SECRET, timestamp=int(time.time()) - 360)
+    with pytest.raises(SignatureError, match="old"):
+        webhooks.unwrap(BODY, late, SECRET)
+
+
 def test_every_event_of_the_openapi_document_is_read() -> None:
     for event in thaiqr.models.EVENTS:
         body = json.dumps(example(event)).encode()

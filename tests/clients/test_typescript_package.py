@@ -87,8 +87,8 @@ LEFT_OUT = {
     "get_payment_link_picture": "another",
     "download_sandbox_bank_statement": "a file for `manage.py import_statement`, which operators run",
 }
-# A second method of the operation `list_events`.
-MORE = {"events.follow"}
+# Second methods of the operations `list_events` and `get_payment`.
+MORE = {"events.follow", "payments.waitUntilPaid"}
 
 
 def test_every_operation_of_merchants_has_a_method_or_a_reason_without() -> None:

@@ -1,6 +1,7 @@
 """What the TypeScript client does when the service is slow, busy, broken or gone: over real sockets."""
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -24,6 +25,11 @@ RUNNING = refusal(409, "idempotency_key_in_progress", "idempotency_error", **{"R
 SLOW = refusal(408, "request_timeout", "validation_error")
 PAY: list[Any] = [{"qr_data": "000201"}]
 QUICK = {"timeout": 400}
+
+
+def payment(status: str) -> Reply:
+    return Reply(body=json.dumps({"payment_id": "pay_1", "status": status}).encode())
+
 
 TEMPORARY = {
     "busy": BUSY, "down": DOWN, "running": RUNNING, "slow": SLOW, "proxy": PROXY, "cut": CUT,
@@ -69,6 +75,14 @@ CASES = {
     "ended-before": Case("banks.list", [], [BANKS], ends_after=0),
     "warned": Case("banks.list", [], [Reply(200, {"Warning-Amount": "100 times"}, BANKS.body)]),
     "quoted-id": Case("payments.get", ["a/../b?c#d e"], [GONE]),
+    "once": Case("banks.list", [{"maxRetries": 0}], [DOWN]),
+    "soon": Case("banks.list", [{"timeout": 400}], [HANGS, BANKS]),
+    "wrong-limit": Case("banks.list", [{"timeout": 0}], [BANKS]),
+    "paid": Case("payments.waitUntilPaid", ["pay_1"], [payment("pending"), DOWN, payment("succeeded")]),
+    "expired": Case("payments.waitUntilPaid", ["pay_1"], [payment("pending"), payment("expired")]),
+    "pending": Case("payments.waitUntilPaid", ["pay_1", {"seconds": 0}], [payment("pending")]),
+    "pending-a-while": Case("payments.waitUntilPaid", ["pay_1", {"seconds": 0.5}], [payment("pending")]),
+    "ended-waiting": Case("payments.waitUntilPaid", ["pay_1"], [payment("pending")], ends_after=200),
     **{f"id-{given}": Case("payments.get", [given], [GONE]) for given in ("", ".", "..")},
 }
 
@@ -138,6 +152,36 @@ def test_retries_can_be_turned_off(outcome: Outcome) -> None:
     assert (outcome.kind, len(outcome.requests)) == ("ServerError", 1)
 
 
+@of("once")
+def test_one_call_has_other_retries(outcome: Outcome) -> None:
+    assert (outcome.kind, len(outcome.requests)) == ("ServerError", 1)
+
+
+@of("soon")
+def test_one_call_has_another_time_out(outcome: Outcome) -> None:
+    assert (outcome.value, len(outcome.requests)) == ([], 2)
+
+
+@of("paid")
+def test_waiting_ends_when_the_payment_is_paid(outcome: Outcome) -> None:
+    assert (outcome.value["status"], len(outcome.requests)) == ("succeeded", 3)
+    first, second, _ = (request.received_at for request in outcome.requests)
+    assert second - first >= 0.9
+
+
+@of("expired", "pending")
+def test_payment_that_is_not_paid_is_an_error(outcome: Outcome, request: pytest.FixtureRequest) -> None:
+    assert outcome.kind == "NotPaidError"
+    name = request.node.callspec.params["outcome"]
+    assert (outcome.error or {})["payment"]["status"] == name
+    assert len(outcome.requests) == {"expired": 2, "pending": 1}[name]
+
+
+@of("pending-a-while")
+def test_waiting_lasts_to_its_deadline(outcome: Outcome) -> None:
+    assert (outcome.kind, outcome.seconds >= 0.5) == ("NotPaidError", True)
+
+
 @of("cut-always", "hangs-always")
 def test_service_that_is_gone_is_a_network_error_with_the_key(outcome: Outcome) -> None:
     assert outcome.kind == "NetworkError"
@@ -161,7 +205,7 @@ def test_long_retry_after_is_left_to_the_caller(outcome: Outcome) -> None:
     assert (outcome.error or {})["retryAfter"] == 61
 
 
-@of("ended", "ended-in-a-pause", "ended-before")
+@of("ended", "ended-in-a-pause", "ended-before", "ended-waiting")
 def test_signal_ends_a_request_and_its_retries(outcome: Outcome) -> None:
     assert (outcome.error or {})["name"] in {"TimeoutError", "AbortError"}
     assert len(outcome.requests) <= 1
@@ -188,7 +232,7 @@ def test_key_appears_in_no_log_of_the_client_or_an_error(outcomes: dict[str, Out
     assert [name for name, outcome in outcomes.items() if KEY in outcome.shown] == []
 
 
-@of(*SETTINGS)
+@of(*SETTINGS, "wrong-limit")
 def test_missing_or_malformed_settings_are_refused(outcome: Outcome) -> None:
     assert (outcome.kind, outcome.requests) == ("TypeError", [])
 

@@ -59,6 +59,7 @@ EVENTS = list(openapi.DOCUMENT["webhooks"])
 NEWER = json.dumps(example() | {"event": "payment.split", "more": 1, "data": {"anything": [1]}})
 AS_LIBRARY_TAKES_IT = "whsec_" + base64.b64encode(FREE_TEXT.encode()).decode()
 NOW = int(time.time())
+DATA, EVENT_7 = example()["data"] | {"reference": "ใบสั่ง 7"}, {"eventId": "evt_7"}
 
 
 def accepted() -> dict[str, Case]:
@@ -101,6 +102,10 @@ def others() -> dict[str, Case]:
         "no-secret": Case("static.unwrap", [BODY, signed()]),
         "no-headers": Case("static.unwrap", [BODY, None, SECRET]),
         "parsed-body": Case("static.unwrap", [example(), signed(), SECRET]),
+        **{
+            f"message-{secret}": Case("static.signedMessage", ["payment.succeeded", DATA, secret, EVENT_7])
+            for secret in (SECRET, AS_LIBRARY_TAKES_IT)
+        },
         "sign": Case("static.sign", [BODY, {"messageId": "evt_1", "timestamp": NOW, "secret": SECRET}]),
     }
 
@@ -139,3 +144,13 @@ def test_genuine_message_that_is_no_event_is_an_error_of_its_own(
 def test_our_signature_is_that_of_the_standard_library(outcomes: dict[str, Outcome]) -> None:
     theirs = Webhook(SECRET).sign("evt_1", datetime.fromtimestamp(NOW, UTC), BODY)
     assert outcomes["sign"].value == theirs
+
+
+@pytest.mark.parametrize("secret", [SECRET, AS_LIBRARY_TAKES_IT])
+def test_message_that_a_shop_signs_for_its_tests_is_genuine(
+    outcomes: dict[str, Outcome], secret: str
+) -> None:
+    signed = outcomes[f"message-{secret}"].value
+    read = Webhook(secret).verify(signed["body"], signed["headers"])
+    assert (read["event"], read["event_id"], read["data"]) == ("payment.succeeded", "evt_7", DATA)
+    assert signed["headers"]["webhook-id"] == "evt_7"

@@ -1,5 +1,7 @@
 /** What can go wrong. Every exception of this package is a `ThaiQRError`. */
 
+import type { components } from "./schema.js";
+
 /** The base of all exceptions of this package. */
 export class ThaiQRError extends Error {
   constructor(message: string, options?: ErrorOptions) {
@@ -25,6 +27,13 @@ export class NetworkError extends ThaiQRError {
 
 /** The answer does not come from this API: no JSON, a redirect, or not what was asked for. */
 export class UnexpectedResponseError extends ThaiQRError {}
+
+/** A payment was not paid: it failed, expired, was refunded, or is still pending. See `payment.status`. */
+export class NotPaidError extends ThaiQRError {
+  constructor(readonly payment: components["schemas"]["PaymentObject"]) {
+    super(`${payment.payment_id} is ${payment.status}.`);
+  }
+}
 
 /** A webhook is not genuine, or too old. Answer it with 400 and do nothing else. */
 export class SignatureError extends ThaiQRError {}

@@ -5,7 +5,7 @@ import type { components } from "./schema.js";
 export { ThaiQR } from "./client.js";
 export * from "./errors.js";
 export { Pages, type Page } from "./pages.js";
-export type { FeedEvent } from "./resources.js";
+export type { FeedEvent, WaitOptions } from "./resources.js";
 export type { ThaiQROptions } from "./settings.js";
 export type { PostOptions, RequestOptions } from "./transport.js";
 export { VERSION } from "./version.js";

@@ -6,13 +6,21 @@
  * makes its own, which covers its retries. Times in answers are text, as in the JSON.
  */
 
-import { UnexpectedResponseError } from "./errors.js";
+import { NotPaidError, UnexpectedResponseError } from "./errors.js";
 import type { Answer, Body, Filters, Item, Operation, Query } from "./operations.js";
 import { byCursor, byNextAfter, byOffset, bySequence, Pages, type Next } from "./pages.js";
-import type { Call, PostOptions, RequestOptions, Transport } from "./transport.js";
+import { sleep, type Call, type PostOptions, type RequestOptions, type Transport } from "./transport.js";
 import { unwrap, type EventType, type WebhookEvent } from "./webhooks.js";
 
 const PAGE_SIZE = 100;
+/** The pauses of `waitUntilPaid`, in milliseconds. */
+const [FIRST_POLL, LONGEST_POLL, POLL_GROWTH] = [1_000, 5_000, 1.5];
+
+/** Options of `waitUntilPaid`. */
+export interface WaitOptions extends RequestOptions {
+  /** How long to wait at most. Default: 900. */
+  seconds?: number;
+}
 
 /** An event of the feed, and its place in it. Null only while older events wait for theirs. */
 export type FeedEvent = WebhookEvent & { sequence: number | null };
@@ -101,6 +109,22 @@ export class Payments extends Resource {
   /** Read a payment. */
   get(payment_id: string, options: RequestOptions = {}): Promise<Answer<"get_payment">> {
     return this.send("get_payment", { ids: { payment_id }, options });
+  }
+
+  /**
+   * Read a payment until it is paid: once a second at first, and every five seconds later. Throws `NotPaidError` if
+   * it ends otherwise, or is still pending after `seconds`.
+   */
+  async waitUntilPaid(payment_id: string, options: WaitOptions = {}): Promise<Answer<"get_payment">> {
+    const { seconds = 900, ...request } = options;
+    const ends = performance.now() + seconds * 1_000;
+    for (let wait = FIRST_POLL; ; wait = Math.min(wait * POLL_GROWTH, LONGEST_POLL)) {
+      const payment = await this.get(payment_id, request);
+      if (payment.status === "succeeded") return payment;
+      const left = ends - performance.now();
+      if (payment.status !== "pending" || !(left > 0)) throw new NotPaidError(payment);
+      await sleep(Math.min(wait, left), request.signal);
+    }
   }
 
   /** List or search payments, the newest first. */

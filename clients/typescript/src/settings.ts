@@ -30,8 +30,7 @@ export const NODE_VERSION = process?.version;
 /** Fill in the environment and the defaults. Throws TypeError if something is missing or malformed. */
 export function settingsOf(options: ThaiQROptions): Settings {
   const { timeout = 30_000, maxRetries = 3 } = options;
-  if (!(timeout > 0 && timeout <= 2 ** 31 - 1)) throw new TypeError("timeout must be milliseconds above 0");
-  if (!Number.isInteger(maxRetries) || maxRetries < 0) throw new TypeError("maxRetries must be 0 or more");
+  checkLimits(timeout, maxRetries);
   if (typeof (options.fetch ?? globalThis.fetch) !== "function") throw new TypeError("there is no fetch here");
   return {
     apiKey: checkedKey(given(options.apiKey, "apiKey", "THAIQR_API_KEY")),
@@ -41,6 +40,12 @@ export function settingsOf(options: ThaiQROptions): Settings {
     fetch: options.fetch ?? globalThis.fetch,
     onWarning: options.onWarning ?? ((message) => console.warn(message)),
   };
+}
+
+/** Throws TypeError. */
+export function checkLimits(timeout: number, maxRetries: number): void {
+  if (!(timeout > 0 && timeout <= 2 ** 31 - 1)) throw new TypeError("timeout must be milliseconds above 0");
+  if (!Number.isInteger(maxRetries) || maxRetries < 0) throw new TypeError("maxRetries must be 0 or more");
 }
 
 function given(value: string | undefined, name: string, variable: string): string {

@@ -3,7 +3,7 @@
 import { apiError, NetworkError, UnexpectedResponseError, type ApiError, type ErrorObject } from "./errors.js";
 import { parsed } from "./json.js";
 import { ROUTES, type Answer, type Operation } from "./operations.js";
-import { NODE_VERSION, type Settings } from "./settings.js";
+import { checkLimits, NODE_VERSION, type Settings } from "./settings.js";
 import { VERSION } from "./version.js";
 
 const FIRST_PAUSE = 250;
@@ -17,6 +17,10 @@ const WARNINGS = ["Warning-Amount", "Ignored-Parameters"];
 export interface RequestOptions {
   /** Ends the request and its retries. What it should do may be done already. */
   signal?: AbortSignal;
+  /** Milliseconds for one attempt. Default: that of the client. */
+  timeout?: number;
+  /** Retries of this request. Default: that of the client. */
+  maxRetries?: number;
 }
 
 /** Options of a POST. */
@@ -45,6 +49,8 @@ interface Prepared {
   init: RequestInit;
   idempotencyKey: string | undefined;
   signal: AbortSignal | undefined;
+  timeout: number;
+  maxRetries: number;
 }
 
 export class Transport {
@@ -65,10 +71,10 @@ export class Transport {
           return this.#result(prepared, outcome) as Answer<O>;
         }
         const error = refusal(prepared, outcome);
-        if (!this.#mayRetry(error, failures)) throw error;
+        if (!mayRetry(prepared, error, failures)) throw error;
         await pause(failures, error.retryAfter ?? 0, prepared.signal);
       } else {
-        if (failures >= this.#settings.maxRetries) throw outcome;
+        if (failures >= prepared.maxRetries) throw outcome;
         await pause(failures, 0, prepared.signal);
       }
     }
@@ -78,6 +84,8 @@ export class Transport {
     const [method, template] = ROUTES[operation];
     const path = fill(template, ids);
     const parameters = encode(query);
+    const { timeout = this.#settings.timeout, maxRetries = this.#settings.maxRetries } = options;
+    checkLimits(timeout, maxRetries);
     const headers = new Headers({ Authorization: `Bearer ${this.#settings.apiKey}`, Accept: "application/json" });
     const idempotencyKey =
       method === "POST" ? options.idempotencyKey || `thaiqr-${crypto.randomUUID()}` : undefined;
@@ -92,13 +100,15 @@ export class Transport {
       init: { method, headers, body: isForm ? body : body ? JSON.stringify(body) : null, redirect: "manual" },
       idempotencyKey,
       signal: options.signal,
+      timeout,
+      maxRetries,
     };
   }
 
   /** One attempt, within the time-out. Returns NetworkError; throws only what the caller's signal says. */
-  async #attempt({ name, url, init, idempotencyKey, signal }: Prepared): Promise<Received | NetworkError> {
+  async #attempt({ name, url, init, idempotencyKey, signal, timeout }: Prepared): Promise<Received | NetworkError> {
     signal?.throwIfAborted();
-    const { fetch, timeout } = this.#settings;
+    const { fetch } = this.#settings;
     const ending = new AbortController();
     const stop = (): void => ending.abort(signal?.reason);
     const timer = setTimeout(() => ending.abort(new Error(`no answer within ${timeout} ms`)), timeout);
@@ -115,12 +125,6 @@ export class Transport {
     }
   }
 
-  #mayRetry(error: ApiError, failures: number): boolean {
-    const isTemporary =
-      error.status >= 500 || [408, 429].includes(error.status) || error.code === "idempotency_key_in_progress";
-    return isTemporary && failures < this.#settings.maxRetries && (error.retryAfter ?? 0) <= MAX_RETRY_AFTER;
-  }
-
   #result({ name, init }: Prepared, { response, text }: Received): unknown {
     for (const header of WARNINGS) {
       const value = response.headers.get(header);
@@ -133,6 +137,12 @@ export class Transport {
     }
     return answer;
   }
+}
+
+function mayRetry({ maxRetries }: Prepared, error: ApiError, failures: number): boolean {
+  const isTemporary =
+    error.status >= 500 || [408, 429].includes(error.status) || error.code === "idempotency_key_in_progress";
+  return isTemporary && failures < maxRetries && (error.retryAfter ?? 0) <= MAX_RETRY_AFTER;
 }
 
 /** Whether an earlier attempt, whose answer was lost, has deleted the object. */
@@ -168,7 +178,11 @@ function reasonOf(error: unknown): string {
 /** Wait as the service says, and a random time that grows with each failure. */
 async function pause(failures: number, seconds: number, signal: AbortSignal | undefined): Promise<void> {
   const longest = Math.min(FIRST_PAUSE * 2 ** failures, MAX_PAUSE);
-  const wait = seconds * 1_000 + longest * (0.5 + Math.random() / 2);
+  await sleep(seconds * 1_000 + longest * (0.5 + Math.random() / 2), signal);
+}
+
+/** Wait for milliseconds, or until the signal ends it. */
+export async function sleep(wait: number, signal: AbortSignal | undefined): Promise<void> {
   await new Promise<void>((resolve) => {
     const done = (): void => {
       clearTimeout(timer);

@@ -74,6 +74,28 @@ export async function sign(
   return VERSION + btoa(String.fromCharCode(...new Uint8Array(signature)));
 }
 
+/**
+ * Body and headers of a genuine message, to test your receiver: post them, or give them to `unwrap`. An `eventId` that
+ * was sent before is a repeat.
+ */
+export async function signedMessage<E extends EventType>(
+  event: E,
+  data: WebhookEvent<E>["data"],
+  secret: string,
+  { eventId = "evt_test" }: { eventId?: string } = {},
+): Promise<{ body: string; headers: Record<string, string> }> {
+  const now = new Date();
+  const body = JSON.stringify({ event, event_id: eventId, data, timestamp: now.toISOString() });
+  const timestamp = Math.floor(now.getTime() / 1_000);
+  const headers = {
+    "Content-Type": "application/json",
+    "webhook-id": eventId,
+    "webhook-timestamp": String(timestamp),
+    "webhook-signature": await sign(body, { messageId: eventId, timestamp, secret }),
+  };
+  return { body, headers };
+}
+
 /** After `whsec_` comes the key in base64. Any other text is the key itself. */
 async function keyOf(secret: string, use: "sign" | "verify"): Promise<CryptoKey> {
   if (typeof secret !== "string") throw new TypeError("the webhook secret is missing: it is text after whsec_");

@@ -21,7 +21,7 @@ def due(now: datetime) -> dict[str, Any]:
     month, refusal = closing.due(now), ""
     try:
         with limit_statements(connection, STATEMENT_SECONDS):
-            books = closing.read(month, now, reads_history=False)
+            books = closing.read(month, now)
             closing.check(month, now)
     except NotClosable as reason:
         refusal = str(reason)

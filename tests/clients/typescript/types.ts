@@ -16,6 +16,12 @@ await client.qrCodes.create({ amount: 100, currency: "USD" });
 // @ts-expect-error only a POST has an idempotency key
 await client.qrCodes.get(code.qr_code_id, { idempotencyKey: "order-1" });
 
+await client.qrCodes.get(code.qr_code_id, { timeout: 2_000, maxRetries: 0 });
+const paid: Payment = await client.payments.waitUntilPaid("pay_1", { seconds: 60 });
+const message: { body: string } = await webhooks.signedMessage("webhook.ping", { webhook_id: paid.payment_id }, "secret");
+// @ts-expect-error the data of another event
+await webhooks.signedMessage("refund.completed", { webhook_id: message.body }, "secret");
+
 for await (const payment of client.payments.list({ status: "succeeded", start_date: new Date(), page_size: 10 })) {
   const found: Payment = payment;
   const amount: number = found.amount;

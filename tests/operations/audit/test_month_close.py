@@ -372,7 +372,6 @@ def test_money_of_an_acquirer_that_no_payment_and_no_question_has_is_open(
     assert [(each.kind, each.party, each.amount) for each in found.open] == [
         ("not_on_the_way", "omise", -5_000)
     ]
-    assert closing.read(NOVEMBER, clock.now(), reads_history=False).open == []
     with pytest.raises(NotClosable, match="Remainder: 50"):
         closing.close(NOVEMBER, now=clock.now())
     assert closing.read(NOVEMBER, clock.now(), is_sandbox=True).open == []

@@ -5,7 +5,8 @@ It does no input or output, so that both clients share it.
 
 import logging
 import random
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import httpx
@@ -20,6 +21,8 @@ FIRST_PAUSE = 0.25
 MAX_PAUSE = 8.0
 MAX_RETRY_AFTER = 60
 """Seconds. If the service asks for a longer wait, the caller decides."""
+FIRST_POLL, LONGEST_POLL, POLL_GROWTH = 1.0, 5.0, 1.5
+"""The pauses of a call that is sent again until it is done, in seconds."""
 IN_PROGRESS = "idempotency_key_in_progress"
 # The service names these in headers of answers that otherwise look right.
 WARNINGS = ("Warning-Amount", "Ignored-Parameters")
@@ -32,6 +35,8 @@ class Attempts(Generic[T]):
     call: Call[T]
     max_retries: int
     failures: int = 0
+    polls: int = 0
+    began: float = field(default_factory=time.monotonic)
 
     def after_error(self, error: httpx.RequestError) -> float:
         """The pause before the next attempt, in seconds. Raises NetworkError."""
@@ -43,7 +48,7 @@ class Attempts(Generic[T]):
     def after_response(self, response: httpx.Response) -> float | None:
         """The pause before the next attempt, in seconds; None after a success. Raises ApiError."""
         if response.is_success or self._is_deleted_before(response):
-            return None
+            return self._until_done(response)
         error = self._error(response)
         wait = error.retry_after
         if not _is_temporary(error) or self.failures >= self.max_retries or (wait or 0) > MAX_RETRY_AFTER:
@@ -60,6 +65,17 @@ class Attempts(Generic[T]):
         if self.call.is_file:
             return self.call.read(response.content)
         return self.call.read(_json(response))
+
+    def _until_done(self, response: httpx.Response) -> float | None:
+        """The pause before it is sent again, which grows; None when it is done."""
+        if self.call.is_done is None:
+            return None
+        left = self.began + self.call.seconds - time.monotonic()
+        if self.call.is_done(self.result(response), left <= 0):
+            return None
+        pause = min(FIRST_POLL * POLL_GROWTH ** min(self.polls, 9), LONGEST_POLL, left)
+        self.failures, self.polls = 0, self.polls + 1
+        return pause
 
     def _pause(self, reason: str, wait: int | None) -> float:
         longest = min(FIRST_PAUSE * 2**self.failures, MAX_PAUSE)

@@ -39,6 +39,7 @@ class Call(Generic[T]):
     """One request, and how its answer is read. A POST has an idempotency key, the same over all retries.
 
     is_file: the answer is a file, and `read` gets its bytes. picture: sent with the body as a form.
+    is_done: sent again for `seconds` until it says so. It is told whether they are over, and may raise.
     """
 
     method: str
@@ -49,6 +50,8 @@ class Call(Generic[T]):
     idempotency_key: str | None = None
     is_file: bool = False
     picture: bytes | None = None
+    is_done: Callable[[T, bool], bool] | None = None
+    seconds: float = 0.0
 
 
 def get(path: str, read: Callable[[Any], T], **query: Any) -> Call[T]:

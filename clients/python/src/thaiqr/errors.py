@@ -1,7 +1,10 @@
 """What can go wrong. Every exception of this package is a `ThaiQRError`."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thaiqr.models import Payment
 
 
 class ThaiQRError(Exception):
@@ -21,6 +24,14 @@ class NetworkError(ThaiQRError):
 
 class UnexpectedResponseError(ThaiQRError):
     """The answer does not come from this API: no JSON, a redirect, or a required field is missing."""
+
+
+class NotPaidError(ThaiQRError):
+    """A payment was not paid: it failed, expired, was refunded, or is still pending. See `payment.status`."""
+
+    def __init__(self, payment: "Payment") -> None:
+        super().__init__(f"{payment.payment_id} is {payment.status}.")
+        self.payment = payment
 
 
 class SignatureError(ThaiQRError):

@@ -4,7 +4,7 @@ import os
 import platform
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -38,6 +38,14 @@ class Settings:
             raise ValueError("the API key has characters that no key has")
         _check_url(url)
         return cls(key, _without_api_path(url), timeout, max_retries)
+
+    def changed(self, timeout: float | None, max_retries: int | None) -> Self:
+        """These settings with what is given."""
+        return replace(
+            self,
+            timeout=self.timeout if timeout is None else timeout,
+            max_retries=self.max_retries if max_retries is None else max_retries,
+        )
 
     def arguments(self, call: Call[Any]) -> dict[str, Any]:
         """The arguments of `httpx.request`. Redirects are not followed: the key is for this host only."""

@@ -8,7 +8,7 @@ import hmac
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from thaiqr.errors import SignatureError, UnexpectedResponseError
@@ -52,6 +52,29 @@ def sign(body: bytes, *, message_id: str, timestamp: int, secret: str) -> str:
     """The signature of a message: `v1,` and the HMAC-SHA256 in base64. Raises ValueError for a bad secret."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     return "v1," + base64.b64encode(hmac.digest(_key(secret), signed, "sha256")).decode()
+
+
+def signed_headers(
+    body: bytes, *, message_id: str, secret: str, timestamp: int | None = None
+) -> dict[str, str]:
+    """The headers with which the service sends a message. timestamp: now, by default. Raises ValueError."""
+    at = int(time.time()) if timestamp is None else timestamp
+    signature = sign(body, message_id=message_id, timestamp=at, secret=secret)
+    signed = dict(zip(HEADERS, (message_id, str(at), signature), strict=True))
+    return {"Content-Type": "application/json", **signed}
+
+
+def signed_message(
+    event: str, data: Mapping[str, Any], secret: str, *, event_id: str = "evt_test"
+) -> tuple[bytes, dict[str, str]]:
+    """Body and headers of a genuine message, to test your receiver: post them, or give them to `unwrap`.
+
+    An `event_id` that was sent before is a repeat. Raises ValueError for a bad secret.
+    """
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    message = {"event": event, "event_id": event_id, "data": dict(data), "timestamp": at}
+    body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    return body, signed_headers(body, message_id=event_id, secret=secret)
 
 
 def _bytes(body: object) -> bytes:

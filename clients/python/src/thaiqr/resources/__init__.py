@@ -5,7 +5,8 @@ your order, so that a restart of your program does not create it twice. Otherwis
 which covers its retries. Times are datetimes with an offset, or dates (of `timezone`, by default UTC).
 """
 
-from typing import Generic
+from copy import copy
+from typing import Any, Generic, Self, cast
 
 from thaiqr.calls import Client, Mode
 from thaiqr.resources.balance import Balance
@@ -23,12 +24,16 @@ from thaiqr.resources.slips import Slips
 from thaiqr.resources.transactions import Transactions
 from thaiqr.resources.webhooks import Webhooks
 from thaiqr.resources.withdrawals import Withdrawals
+from thaiqr.settings import Settings
 
 __all__ = ["Destination", "Resources"]
 
 
 class Resources(Generic[Mode]):
     """What both clients offer."""
+
+    _settings: Settings
+    _owns_http: bool
 
     def __init__(self, client: Client) -> None:
         self.balance: Balance[Mode] = Balance(client)
@@ -46,3 +51,14 @@ class Resources(Generic[Mode]):
         self.transactions: Transactions[Mode] = Transactions(client)
         self.webhooks: Webhooks[Mode] = Webhooks(client)
         self.withdrawals: Withdrawals[Mode] = Withdrawals(client)
+
+    def with_options(self, *, timeout: float | None = None, max_retries: int | None = None) -> Self:
+        """This client with another time-out or number of retries, for one call or several.
+
+        It has the same connections: close only the first client.
+        """
+        other = copy(self)
+        other._settings = self._settings.changed(timeout, max_retries)
+        other._owns_http = False
+        Resources.__init__(other, cast(Any, other))
+        return other

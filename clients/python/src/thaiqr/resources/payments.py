@@ -1,11 +1,13 @@
 """Payments by QR code and card, and money that did not fit them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from thaiqr import models
 from thaiqr.calls import Call, Instant, Mode, Resource, get, list_query, listing, operation, path, post
 from thaiqr.choices import PaymentStatus, ReturnPart
 from thaiqr.decoding import reader
+from thaiqr.errors import NotPaidError
 from thaiqr.models import Metadata
 from thaiqr.paging import PAGE_SIZE, Listing, by_cursor, by_offset
 
@@ -45,6 +47,15 @@ class Payments(Resource[Mode]):
     def get(self, payment_id: str) -> Call[models.Payment]:
         """Read a payment."""
         return get(path("/v1/payments/{payment_id}", payment_id=payment_id), PAYMENT)
+
+    @operation
+    def wait_until_paid(self, payment_id: str, *, seconds: float = 900.0) -> Call[models.Payment]:
+        """Read a payment until it is paid. Raises NotPaidError if it ends otherwise, or `seconds` are over.
+
+        It reads once a second at first, and every five seconds later.
+        """
+        where = path("/v1/payments/{payment_id}", payment_id=payment_id)
+        return replace(get(where, PAYMENT), is_done=_is_paid, seconds=seconds)
 
     @listing
     def list(
@@ -130,3 +141,9 @@ class Payments(Resource[Mode]):
             exception_id=exception_id,
         )
         return post(where, EXCEPTION, idempotency_key, part=part, note=note)
+
+
+def _is_paid(payment: models.Payment, is_over: bool) -> bool:
+    if payment.status != "succeeded" and (is_over or payment.status != "pending"):
+        raise NotPaidError(payment)
+    return payment.status == "succeeded"
