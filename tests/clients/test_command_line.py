@@ -24,12 +24,21 @@ PAYLOAD = (
 )
 COMMANDS = [
     ["qr", "create"], ["qr", "get"], ["qr", "list"], ["qr", "expire"],
-    ["payments", "list"], ["payments", "get"], ["payments", "watch"],
-    ["refund"], ["withdraw"], ["balance"], ["settlements", "list"], ["settlements", "get"], ["banks"],
+    ["payments", "create"], ["payments", "list"], ["payments", "get"], ["payments", "watch"],
+    ["exceptions", "list"], ["exceptions", "accept"], ["exceptions", "return"],
+    ["payment-links", "create"], ["payment-links", "list"], ["payment-links", "get"],
+    ["payment-links", "deactivate"], ["open"], ["refund"],
+    ["refunds", "create"], ["refunds", "list"], ["refunds", "get"], ["refunds", "cancel"], ["claim-link"],
+    ["withdraw"], ["withdrawals", "create"], ["withdrawals", "list"], ["withdrawals", "get"],
+    ["withdrawals", "cancel"], ["balance"], ["settlements", "list"], ["settlements", "get"], ["banks"],
     ["webhooks", "list"], ["webhooks", "get"], ["webhooks", "create"], ["webhooks", "change"],
     ["webhooks", "delete"], ["webhooks", "test"], ["webhooks", "secret"], ["webhooks", "rotate"],
     ["webhooks", "deliveries"], ["webhooks", "redeliver"], ["webhooks", "replay"],
-    ["listen"], ["trigger"], ["requests", "tail"], ["requests", "get"],
+    ["destinations", "list"], ["destinations", "get"], ["destinations", "create"],
+    ["destinations", "test"], ["destinations", "delete"],
+    ["events", "list"], ["events", "get"], ["events", "tail"], ["events", "resend"],
+    ["listen"], ["trigger"], ["clock", "advance"], ["clock", "get"], ["clock", "reset"],
+    ["requests", "tail"], ["requests", "get"], ["get"],
 ]  # fmt: skip
 
 
@@ -40,7 +49,7 @@ def thaiqr(tmp_path: Path) -> CommandLine:
 
 def test_help_names_every_command_within_80_columns(thaiqr: CommandLine) -> None:
     shown = thaiqr.ok("--help").stdout
-    listed = re.findall(r"^  ([a-z]+)  ", shown.partition("Commands:")[2], re.MULTILINE)
+    listed = re.findall(r"^  ([a-z-]+)  ", shown.partition("Commands:")[2], re.MULTILINE)
     assert listed == [*dict.fromkeys(name for name, *_ in COMMANDS), "lint", "configure"]
     assert "Exit codes" in shown
     assert max(len(line) for line in shown.splitlines()) <= WIDTH
@@ -67,7 +76,16 @@ def test_every_command_has_help_json_and_profile(thaiqr: CommandLine, command: l
         (["refund", "pay_1"], 2, "--yes"),
         (["refund", "pay_1", "--yes", "--bank", "SCB"], 2, "--account"),
         (["trigger", "nonsense"], 2, "payment.succeeded"),
-        (["listen", "--forward-to", "localhost:3000"], 2, "http://localhost:3000/hook"),
+        (["listen"], 2, "--forward-to URL"),
+        (["listen", "ftp://localhost/hook"], 2, "http://localhost:3000/hook"),
+        (["listen", "/hook", "--forward-to", "/hook"], 2, "once"),
+        (["payment-links", "create", "--amount-min", "1.5"], 2, "--amount-min '1.5'"),
+        (["payments", "create", "--token", "tok_test_visa"], 2, "--amount 150.00"),
+        (["payments", "create", "--amount", "1"], 2, "--token"),
+        (["exceptions", "accept", "pay_1", "btx_1"], 2, "--yes"),
+        (["exceptions", "return", "pay_1", "btx_1"], 2, "--yes"),
+        (["get", "v1/balance"], 2, "PATH must begin with /"),
+        (["get", "@example.com/"], 2, "PATH must begin with /"),
         (["balance", "--profile", "other"], 2, "'other'"),
     ],
 )

@@ -21,11 +21,11 @@ def satang_of(baht: str | None, satang: int | None) -> int:
     return amount
 
 
-def optional_satang(baht: str | None, satang: int | None) -> int | None:
+def optional_satang(baht: str | None, satang: int | None, option: str = "--amount") -> int | None:
     """The amount in satang, or None if none is given. Raises ValueError."""
     if baht is not None and satang is not None:
         raise ValueError("Give either --amount (baht) or --satang, not both.")
-    return satang if baht is None else _parse(baht)
+    return satang if baht is None else _parse(baht, option)
 
 
 def display(satang: int) -> str:
@@ -33,9 +33,9 @@ def display(satang: int) -> str:
     return f"{satang // 100:,}.{satang % 100:02d} THB"
 
 
-def _parse(text: str) -> int:
+def _parse(text: str, option: str) -> int:
     found = _BAHT.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no amount in baht: write 150 or 150.00.")
+        raise ValueError(f"{option} {text!r} is no amount in baht: write 150 or 150.00.")
     whole, rest = found.groups()
     return int(whole.replace(",", "")) * 100 + int(rest or 0)

@@ -1,22 +1,25 @@
 """The commands of `thaiqr`."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from thaiqr._version import __version__
-from thaiqr.cli import exits, hooks, payments, qr, request_log, settlements
+from thaiqr.cli import commands, events, exits, hooks, payments, qr, request_log, shortcuts
 from thaiqr.cli.configure import configure
 from thaiqr.cli.lint import lint
 from thaiqr.cli.listening import listen
 from thaiqr.cli.money_out import balance, banks, refund, withdraw
 from thaiqr.cli.output import show_any_character
+from thaiqr.cli.session import AsJson
 from thaiqr.cli.triggers import trigger
 
 ORDER = [
-    "qr", "payments", "refund", "withdraw", "balance", "settlements", "banks", "webhooks", "listen",
-    "trigger", "requests", "lint", "configure",
+    "qr", "payments", "exceptions", "payment-links", "open", "refund", "refunds", "claim-link", "withdraw",
+    "withdrawals", "balance", "settlements", "banks", "webhooks", "destinations", "events", "listen",
+    "trigger", "clock", "requests", "get", "lint", "configure",
 ]  # fmt: skip
 
 
@@ -48,6 +51,7 @@ def main(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    json: AsJson = False,
 ) -> None:
     """Thai QR Payments on the command line.
 
@@ -57,16 +61,21 @@ def main(
     show_any_character()
 
 
-app.add_typer(qr.app, name="qr")
-app.add_typer(payments.app, name="payments")
-app.command()(refund)
-app.command()(withdraw)
-app.command()(balance)
-app.add_typer(settlements.app, name="settlements")
-app.command()(banks)
-app.add_typer(hooks.app, name="webhooks")
-app.command()(listen)
-app.command()(trigger)
-app.add_typer(request_log.app, name="requests")
-app.command()(lint)
-app.command()(configure)
+GROUPS = commands.groups()
+MORE: dict[str, tuple[Callable[..., None], ...]] = {
+    "qr": (qr.create, qr.get),
+    "payments": (payments.watch,),
+    "webhooks": (hooks.get, hooks.create, hooks.change, hooks.secret, hooks.replay),
+    "events": (events.tail, events.resend),
+    "requests": (request_log.tail,),
+}
+for name, group in GROUPS.items():
+    for each in MORE.get(name, ()):
+        group.command()(each)
+    app.add_typer(group, name=name)
+GROUPS["refunds"].command("create")(refund)
+GROUPS["withdrawals"].command("create")(withdraw)
+app.command("open")(shortcuts.open_page)
+app.command("claim-link")(shortcuts.claim_link)
+for each in (refund, withdraw, balance, banks, listen, trigger, shortcuts.get, lint, configure):
+    app.command()(each)

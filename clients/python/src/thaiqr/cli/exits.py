@@ -51,7 +51,7 @@ def describe(error: ThaiQRError) -> str:
     """An error for people, in one or two lines."""
     if not isinstance(error, ApiError):
         return str(error)
-    rule = " ".join(filter(None, [error.param, error.detail])) if error.detail else ""
+    rule = " ".join(filter(None, [error.param, error.detail]))
     said = ". ".join(part.rstrip(".") for part in (error.message, rule) if part)
     request = f", request {error.request_id}" if error.request_id else ""
     return f"{said}. [{error.code}{request}]"
@@ -67,6 +67,7 @@ def as_json(error: ThaiQRError) -> str:
         "message": error.message,
         "param": error.param,
         "detail": error.detail,
+        "payment_id": error.payment_id,
         "status": error.status,
         "request_id": error.request_id,
     }

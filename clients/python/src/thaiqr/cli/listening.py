@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json as json_format
+import re
 import time
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,6 +22,8 @@ from thaiqr.settings import connected
 
 SECONDS = 15.0
 """As long as the service waits for an answer."""
+LOCAL = re.compile(r"(?::?([0-9]+))?(/.*)?", re.ASCII)
+"""A port, a path, or both."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,11 @@ class Forwarding:
 
 
 def listen(
-    forward_to: Annotated[str, typer.Option(metavar="URL", help="Post each event to this URL.")],
+    path: Annotated[
+        str | None, typer.Argument(metavar="[TO]", help="/hook, 3000/hook, localhost:3000/hook or a URL.")
+    ] = None,
+    forward_to: Annotated[str | None, typer.Option(metavar="TO", help="The same as an option.")] = None,
+    port: Annotated[int, typer.Option(envvar="PORT", help="Of this machine, for a path alone.")] = 3000,
     event: Annotated[
         list[str] | None, typer.Option("--event", "-e", help="Only this type; may be repeated.")
     ] = None,
@@ -57,15 +64,15 @@ def listen(
     """Post the events of a test merchant to a local URL. They are signed as webhooks are. Ctrl-C ends."""
     with opened(profile, json=json) as session:
         session.require_test_key()
-        _check_url(forward_to)
+        url = url_of(path, forward_to, port)
         signing = secret or secret_of(session.login.api_key)
-        session.output.note(f"Events go to {forward_to}. They are signed with this secret, Ctrl-C ends:")
+        session.output.note(f"Events go to {url}. They are signed with this secret, Ctrl-C ends:")
         session.output.note(signing)
         start = feed.newest_sequence(session.client) if after is None else after
         with connected(lambda: httpx.Client(timeout=SECONDS)) as http:
             for each in feed.follow(session, start):
                 if not event or each.event in event:
-                    _show(session, each, forward(http, forward_to, each, signing))
+                    _show(session, each, forward(http, url, each, signing))
 
 
 def secret_of(api_key: str) -> str:
@@ -76,14 +83,9 @@ def secret_of(api_key: str) -> str:
 
 def forward(http: httpx.Client, url: str, event: Event, secret: str) -> Forwarding:
     """Post an event with the body and the headers that the service sends."""
-    body, now = body_of(event), int(time.time())
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": f"thaiqr-listen/{__version__}",
-        "webhook-id": event.event_id,
-        "webhook-timestamp": str(now),
-        "webhook-signature": webhooks.sign(body, message_id=event.event_id, timestamp=now, secret=secret),
-    }
+    body = body_of(event)
+    headers = webhooks.signed_headers(body, message_id=event.event_id, secret=secret)
+    headers["User-Agent"] = f"thaiqr-listen/{__version__}"
     started = time.monotonic()
     try:
         status, error = http.post(url, content=body, headers=headers).status_code, ""
@@ -114,7 +116,19 @@ def _show(session: Session, event: Event, done: Forwarding) -> None:
     )
 
 
-def _check_url(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError(f"--forward-to must be a URL such as http://localhost:3000/hook, not {url!r}.")
+def url_of(path: str | None, forward_to: str | None, port: int) -> str:
+    """Where events go. Raises ValueError unless exactly one is given, and names a path, a host or a URL."""
+    given = path or forward_to or ""
+    if not given or (path and forward_to):
+        raise ValueError("Say where events go, once: `thaiqr listen /hook`, or --forward-to URL.")
+    local = LOCAL.fullmatch(given)
+    url = f"http://localhost:{local[1] or port}{local[2] or ''}" if local else given
+    url = url if "://" in url else f"http://{url}"
+    try:
+        parts = urlsplit(url)
+        is_url = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise ValueError(f"TO must be a path or a URL such as http://localhost:3000/hook, not {given!r}.")
+    return url

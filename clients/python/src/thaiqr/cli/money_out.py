@@ -1,15 +1,14 @@
 """`thaiqr refund`, `thaiqr withdraw` and `thaiqr balance`."""
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from thaiqr.cli import amounts, waiting
 from thaiqr.cli.amounts import Baht, Satang
+from thaiqr.cli.commands import Yes
 from thaiqr.cli.exits import Exit
-from thaiqr.cli.output import Output
-from thaiqr.cli.session import AsJson, Key, Profile, Session, opened
+from thaiqr.cli.session import AsJson, Key, Profile, Session, ask, opened
 from thaiqr.models import Refund, Withdrawal
 from thaiqr.resources import Destination
 
@@ -23,7 +22,6 @@ WITHDRAWAL_FIELDS = (
 )  # fmt: skip
 WAIT_SECONDS = 120.0
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money moves.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for the bank, up to two minutes.")]
 Reference = Annotated[str | None, typer.Option(help="Your own number of it.")]
 
@@ -47,10 +45,10 @@ def refund(
     profile: Profile = None,
 ) -> None:
     """Refund a payment: an amount, or all that remains. Asks first, unless --yes."""
-    with opened(profile, json=json, moves_money=True) as session:
+    with opened(profile, json=json, tells_key=True) as session:
         to_refund = amounts.optional_satang(amount, satang)
         shown = "all that remains" if to_refund is None else amounts.display(to_refund)
-        _ask(session.output, f"Refund {shown} of {payment}?", yes)
+        ask(session.output, f"Refund {shown} of {payment}?", yes)
         choices: Any = {"reason": reason}
         made = session.client.refunds.create(
             payment_id=payment,
@@ -86,9 +84,9 @@ def withdraw(
     profile: Profile = None,
 ) -> None:
     """Send money from the balance to a bank account. Asks first, unless --yes."""
-    with opened(profile, json=json, moves_money=True) as session:
+    with opened(profile, json=json, tells_key=True) as session:
         to_send = amounts.satang_of(amount, satang)
-        _ask(session.output, f"Send {amounts.display(to_send)} to {name}, {bank} {account}?", yes)
+        ask(session.output, f"Send {amounts.display(to_send)} to {name}, {bank} {account}?", yes)
         made = session.client.withdrawals.create(
             amount=to_send,
             bank_code=bank,
@@ -131,17 +129,6 @@ def _show_balance(session: Session) -> None:
         value = getattr(found, name)
         if value or name in {"available", "reserved"}:
             session.output.say(f"{name:<18} {amounts.display(value):>20}")
-
-
-def _ask(output: Output, question: str, yes: bool) -> None:
-    """Ask before money moves. Raises ValueError where nobody can answer, and typer.Abort for a no."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise ValueError(f"{question} Nobody can answer here: add --yes.")
-    if output.json:
-        raise ValueError("With --json, add --yes.")
-    typer.confirm(question, abort=True)
 
 
 def _destination(bank: str | None, account: str | None, name: str | None) -> Destination | None:

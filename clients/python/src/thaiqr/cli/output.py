@@ -1,5 +1,6 @@
 """Output for people (tables, colour where the terminal has it) or for programs (JSON on standard output)."""
 
+import dataclasses
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,9 +35,13 @@ COLOURS = {
     "differs": "red",
     "refunded": "cyan",
 }
-SATANG = {"amount_received", "amount_refunded", "gross", "fee", "fee_vat", "net"}
-# For a terminal that names none (`COLUMNS=0`): nothing would be shown.
-UNKNOWN_WIDTH = 80
+SATANG = {
+    "amount_received", "amount_refunded", "amount_min", "amount_max", "gross", "fee", "fee_vat", "net",
+}  # fmt: skip
+HIDDEN = {"raw", "amount", "currency", "updated_at"}
+"""Fields of an object that say no more than others."""
+# The ids of a table fit. A narrower terminal breaks the line itself, and one may name no width (`COLUMNS=0`).
+LEAST_WIDTH = 80
 Columns = Mapping[str, str]
 """The heading of each field of an object, in order."""
 
@@ -56,8 +61,7 @@ class Output:
         self.console = Console(highlight=False, soft_wrap=False)
         self.errors = Console(stderr=True, highlight=False, soft_wrap=True)
         for console in (self.console, self.errors):
-            if console.width == 0:
-                console.width = UNKNOWN_WIDTH
+            console.width = max(console.width, LEAST_WIDTH)
 
     def say(self, text: str) -> None:
         """Tell people something. Programs do not see it."""
@@ -72,22 +76,29 @@ class Output:
         """Tell why the command ends, on standard error."""
         self.errors.print(Text(text), style=None if self.json else "red")
 
-    def data(self, value: Any) -> None:
-        """Print JSON in one line, which is JSON in every encoding."""
+    def data(self, value: Any, indent: int | None = None) -> None:
+        """Print JSON, by default in one line, which is JSON in every encoding."""
         is_unicode = (getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")
-        print(json.dumps(value, ensure_ascii=not is_unicode, default=str), flush=True)  # noqa: T201
+        print(json.dumps(value, ensure_ascii=not is_unicode, default=str, indent=indent), flush=True)  # noqa: T201
 
-    def show(self, item: Model, fields: Sequence[str]) -> None:
-        """One object: all of it as JSON, or these fields for people. Fields that are unset are left out."""
+    def show(self, item: Model, fields: Sequence[str] = ()) -> None:
+        """One object: all of it as JSON, or fields for people, by default all. Unset ones are left out."""
         if self.json:
             self.data(item.raw)
             return
+        fields = fields or [each.name for each in dataclasses.fields(item) if each.name not in HIDDEN]
         width = max(len(name) for name in fields)
         for name in fields:
             value = getattr(item, name)
             if value not in (None, "", (), 0, False):
                 text = Text.assemble((f"{name:<{width}}  ", "dim"), _in_baht(name, value) or shown(value))
                 self.console.print(text, soft_wrap=True)
+
+    def deleted(self, ids: Mapping[str, Any]) -> None:
+        """Tell what is gone."""
+        self.data({**ids, "deleted": True}) if self.json else self.say(
+            " ".join(["Deleted", *ids.values()]) + "."
+        )
 
     def listing(self, pages: Pages[Any], columns: Columns, limit: int) -> None:
         """The first objects of a list, with the total."""
@@ -128,6 +139,15 @@ class Output:
         self.console.print(f"{table.row_count}{rest}", style="dim")
 
 
+def columns(names: str) -> Columns:
+    """The columns of a table, with their headings."""
+    return {name: "ID" if name.endswith("_id") else _heading(name) for name in names.split()}
+
+
+def _heading(name: str) -> str:
+    return name.removesuffix("_display").removesuffix("_at").replace("_", " ").capitalize()
+
+
 def shown(value: Any) -> Text:
     """A value for people: local times, dashes for nothing, colours for states."""
     if isinstance(value, datetime):
@@ -136,8 +156,9 @@ def shown(value: Any) -> Text:
         return Text("-", style="dim")
     if isinstance(value, tuple):
         return Text(", ".join(str(each) for each in value))
-    if isinstance(value, Mapping):
-        return Text(json.dumps(dict(value), ensure_ascii=False))
+    if isinstance(value, Mapping | Model):
+        plain = value.raw if isinstance(value, Model) else value
+        return Text(json.dumps(dict(plain), ensure_ascii=False))
     text = str(value)
     return Text(text, style=COLOURS.get(text, ""))
 

@@ -1,6 +1,6 @@
-"""`thaiqr qr`: create and show codes."""
+"""`thaiqr qr create` and `get`: draw codes."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -13,26 +13,16 @@ from thaiqr.cli.output import Output, local
 from thaiqr.cli.session import AsJson, Key, Profile, Session, opened
 from thaiqr.models import Payment, QrCode
 
-app = typer.Typer(no_args_is_help=True, help="Create, show and end QR codes.")
 FIELDS = (
     "qr_code_id", "payment_id", "status", "amount_display", "reference", "expires_at", "payment_page_url",
     "qr_image_url",
 )  # fmt: skip
-COLUMNS = {
-    "qr_code_id": "ID",
-    "status": "Status",
-    "amount_display": "Amount",
-    "reference": "Reference",
-    "expires_at": "Expires",
-}
 Invert = Annotated[
     bool, typer.Option("--invert", help="Draw for dark text on light ground, in a terminal without colour.")
 ]
 CodeId = Annotated[str, typer.Argument(metavar="QR_CODE_ID")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")]
 
 
-@app.command()
 def create(
     amount: Baht = None,
     satang: Satang = None,
@@ -61,36 +51,10 @@ def create(
             _wait_until_paid(session, code)
 
 
-@app.command()
 def get(code: CodeId, invert: Invert = False, json: AsJson = False, profile: Profile = None) -> None:
     """Show a QR code again."""
     with opened(profile, json=json) as session:
         _show(session.output, session.client.qr_codes.get(code), invert)
-
-
-@app.command()
-def expire(code: CodeId, json: AsJson = False, profile: Profile = None) -> None:
-    """End a pending QR code now."""
-    with opened(profile, json=json) as session:
-        session.output.show(session.client.qr_codes.expire(code), FIELDS[:6])
-
-
-@app.command("list")
-def list_codes(
-    status: Annotated[
-        str | None, typer.Option(help="pending, succeeded, failed, expired or refunded.")
-    ] = None,
-    reference: Annotated[str | None, typer.Option(help="Only with this reference.")] = None,
-    limit: Limit = 20,
-    json: AsJson = False,
-    profile: Profile = None,
-) -> None:
-    """List QR codes, the newest first."""
-    with opened(profile, json=json) as session:
-        filters: Any = {"status": status, "reference": reference}
-        session.output.listing(
-            session.client.qr_codes.list(**filters, page_size=min(limit, 100)), COLUMNS, limit
-        )
 
 
 def _show(output: Output, code: QrCode, invert: bool) -> None:

@@ -1,4 +1,4 @@
-"""`thaiqr requests`: the log of your own requests."""
+"""`thaiqr requests tail`: the log of your own requests."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -9,15 +9,9 @@ import typer
 from rich.text import Text
 
 from thaiqr.cli.output import local
-from thaiqr.cli.qr import Limit
-from thaiqr.cli.session import AsJson, Profile, Session, opened
+from thaiqr.cli.session import AsJson, Limit, Profile, Session, opened
 from thaiqr.models import LoggedRequest
 
-app = typer.Typer(no_args_is_help=True, help="Read the log of your own requests.")
-FIELDS = (
-    "request_id", "created_at", "method", "path", "status", "error_code", "duration_ms", "key", "idempotency",
-    "payment_id", "address", "request_body", "response_body",
-)  # fmt: skip
 PAUSE = 2.0
 """Seconds. The service writes its log once a second."""
 OVERLAP = timedelta(seconds=30)
@@ -26,7 +20,6 @@ MOST = 500
 Status = Annotated[str | None, typer.Option(help="2xx, 4xx or 5xx.")]
 
 
-@app.command()
 def tail(
     limit: Limit = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones. Ctrl-C ends.")] = False,
@@ -46,13 +39,6 @@ def tail(
             # A process writes its requests late by a second, so the log is read with an overlap.
             since = max(started, datetime.now(UTC) - OVERLAP)
             _print(session, _newest(session, MOST, filters | {"start_date": since}), seen)
-
-
-@app.command()
-def get(request: str, json: AsJson = False, profile: Profile = None) -> None:
-    """Show a request with its bodies, by its X-Request-Id. The bodies are redacted."""
-    with opened(profile, json=json) as session:
-        session.output.show(session.client.requests.get(request), FIELDS)
 
 
 def _newest(session: Session, limit: int, filters: dict[str, Any]) -> list[LoggedRequest]:

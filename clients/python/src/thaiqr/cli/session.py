@@ -17,7 +17,16 @@ from thaiqr.client import ThaiQR
 from thaiqr.errors import ThaiQRError
 from thaiqr.settings import connected
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON only, without colour.")]
+
+def _also_before(context: typer.Context, value: bool) -> bool:
+    """Whether `--json` stands here, or before the command."""
+    return value or (context.parent is not None and bool(context.parent.params.get("json")))
+
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON only, without colour.", callback=_also_before)
+]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")]
 Profile = Annotated[
     str | None,
     typer.Option("--profile", metavar="NAME", envvar=profiles.PROFILE, help="Use this profile of the file."),
@@ -39,18 +48,39 @@ TEST_PREFIX = "tq_test_"
 log = logging.getLogger("thaiqr")
 
 
-class Requests:
-    """The requests of one command. If it moves money, it tells the key of each before that is sent."""
+def group(help: str) -> typer.Typer:
+    """A group of commands. It takes `--json` before the command, too."""
+    made = typer.Typer(no_args_is_help=True, help=help)
 
-    def __init__(self, output: Output, *, moves_money: bool) -> None:
-        self._output, self._moves_money = output, moves_money
+    @made.callback()
+    def _before_the_command(json: AsJson = False) -> None: ...
+
+    return made
+
+
+def ask(output: Output, question: str, yes: bool) -> None:
+    """Ask before money moves. Raises ValueError where nobody can answer, and typer.Abort for a no."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ValueError(f"{question} Nobody can answer here: add --yes.")
+    if output.json:
+        raise ValueError("With --json, add --yes.")
+    typer.confirm(question, abort=True)
+
+
+class Requests:
+    """The requests of one command. If asked, it tells the key of each before that is sent."""
+
+    def __init__(self, output: Output, *, tells_key: bool) -> None:
+        self._output, self._tells_key = output, tells_key
         self.were_sent = False
         self.keys: dict[str, None] = {}
 
     def note(self, request: httpx.Request) -> None:
         """Called before each attempt."""
         key = request.headers.get("Idempotency-Key", "")
-        if self._moves_money and key and key not in self.keys:
+        if self._tells_key and key and key not in self.keys:
             as_json = json_format.dumps({"idempotency_key": key})
             self._output.note(as_json if self._output.json else f"Idempotency key: {key}")
             self.keys[key] = None
@@ -78,14 +108,14 @@ class Session:
 
 @contextmanager
 def opened(
-    profile: str | None, *, json: bool = False, timeout: float = 30.0, moves_money: bool = False
+    profile: str | None, *, json: bool = False, timeout: float = 30.0, tells_key: bool = False
 ) -> Iterator[Session]:
     """The session of a command. Errors within the block end the command with their exit code.
 
     After a request was sent, that is never `USAGE`: a script would send it again with another key.
     """
     output = Output(json)
-    warnings, requests = _Warnings(output), Requests(output, moves_money=moves_money)
+    warnings, requests = _Warnings(output), Requests(output, tells_key=tells_key)
     log.addHandler(warnings)
     try:
         login = profiles.find(profile or None)
