@@ -19,5 +19,5 @@ for queue in settings.QUEUES:
 
 @shared_task(name="operations.run_nightly")
 def run_nightly() -> None:
-    runs.tell_of_late_archive(clock.now())
+    runs.tell_of_late_backups(clock.now())
     runs.run_due()

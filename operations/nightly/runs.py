@@ -16,7 +16,7 @@ from django.db import DatabaseError, InterfaceError, connection, transaction
 
 from core import clock
 from core.database import rows
-from core.database.archiver import Archiver
+from core.database.archiver import Archiver, base_backup_age_seconds
 from core.database.cut import connection_cut_at
 from core.deadlines import Deadline
 from operations.models import JobRun, NightlyJob
@@ -28,8 +28,9 @@ log = logging.getLogger("nightly")
 # The connection of a job is cut after this.
 DEADLINE = timedelta(hours=2)
 MAX_ATTEMPTS = 3
-# As the alert ArchiveLate.
+# As the alerts ArchiveLate and BackupLate.
 ARCHIVE_LATE_AFTER = timedelta(minutes=15)
+BACKUP_LATE_AFTER = timedelta(hours=26)
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('nightly jobs', 0))"
 _CLAIM = """
 INSERT INTO operations_jobrun AS t (job, day, attempts, started_at, lease_until, error)
@@ -42,15 +43,21 @@ RETURNING id
 """
 
 
-def tell_of_late_archive(now: datetime) -> None:
-    """Tell staff once a day that PostgreSQL archives no WAL, without which backups end."""
+def tell_of_late_backups(now: datetime) -> None:
+    """Tell staff once a day that PostgreSQL archives no WAL, and that its newest base backup is too old."""
     archiver = Archiver.read()
-    if not archiver.is_on or archiver.age_seconds < ARCHIVE_LATE_AFTER.total_seconds():
-        return
-    told = Event.objects.filter(merchant=None, type=StaffEventType.BACKUP_LATE)
-    if not told.filter(created_at__gt=now - timedelta(days=1)).exists():
-        detail = f"no WAL archived for {clock.format_duration(timedelta(seconds=archiver.age_seconds))}"
-        events.tell_staff(StaffEventType.BACKUP_LATE, "archive", now, detail=detail)
+    if archiver.is_on:
+        _tell_if_late("archive", archiver.age_seconds, ARCHIVE_LATE_AFTER, "no WAL archived", now)
+        age = base_backup_age_seconds()
+        _tell_if_late("base_backup", age or 0.0, BACKUP_LATE_AFTER, "no base backup", now)
+
+
+def _tell_if_late(subject: str, seconds: float, limit: timedelta, found: str, now: datetime) -> None:
+    age = timedelta(seconds=seconds)
+    told = Event.objects.filter(merchant=None, type=StaffEventType.BACKUP_LATE, subject_id=subject)
+    if age >= limit and not told.filter(created_at__gt=now - timedelta(days=1)).exists():
+        detail = f"{found} for {clock.format_duration(age)}"
+        events.tell_staff(StaffEventType.BACKUP_LATE, subject, now, detail=detail)
 
 
 def run_due() -> None:

@@ -117,13 +117,42 @@ def test_late_archive_tells_staff_once_a_day(monkeypatch: pytest.MonkeyPatch) ->
     make_for_staff()
     monkeypatch.setattr(Archiver, "read", lambda: LATE)
     for hours in (0, 1, 23, 25):
-        runs.tell_of_late_archive(NOW + timedelta(hours=hours))
+        runs.tell_of_late_backups(NOW + timedelta(hours=hours))
     assert told() == [("backup.late", "archive")] * 2
     monkeypatch.setattr(Archiver, "read", lambda: LATE._replace(age_seconds=899.0))
-    runs.tell_of_late_archive(NOW + timedelta(days=9))
+    runs.tell_of_late_backups(NOW + timedelta(days=9))
     monkeypatch.setattr(Archiver, "read", lambda: LATE._replace(is_on=False))
-    runs.tell_of_late_archive(NOW + timedelta(days=9))
+    runs.tell_of_late_backups(NOW + timedelta(days=9))
     assert len(told()) == 2
+
+
+@pytest.mark.usefixtures("audit_is_clean")
+def test_old_base_backup_tells_staff_once_a_day_beside_the_archive(
+    monkeypatch: pytest.MonkeyPatch, line: Line
+) -> None:
+    make_for_staff()
+    monkeypatch.setattr(Archiver, "read", lambda: LATE)
+    age: list[float | None] = [26 * 3600.0]
+    monkeypatch.setattr(runs, "base_backup_age_seconds", lambda: age[0])
+    for hours in (0, 1, 25):
+        runs.tell_of_late_backups(NOW + timedelta(hours=hours))
+    assert sorted(told()) == [("backup.late", each) for each in ("archive", "base_backup") for _ in range(2)]
+    drain(Event.objects.latest("created_at").created_at)
+    assert "no base backup for 1 day" in "".join(line.texts)
+    monkeypatch.setattr(Archiver, "read", lambda: LATE._replace(age_seconds=60.0))
+    for age[0] in (26 * 3600.0 - 1, None):
+        runs.tell_of_late_backups(NOW + timedelta(days=9))
+    assert len(told()) == 4
+
+
+@pytest.mark.usefixtures("audit_is_clean")
+def test_old_base_backup_is_not_told_where_nothing_is_archived(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider makes backups in a way of its own, and PostgreSQL knows nothing of them."""
+    make_for_staff()
+    monkeypatch.setattr(Archiver, "read", lambda: LATE._replace(is_on=False))
+    monkeypatch.setattr(runs, "base_backup_age_seconds", lambda: 9e9)
+    runs.tell_of_late_backups(NOW)
+    assert told() == []
 
 
 @pytest.mark.usefixtures("audit_is_clean")
