@@ -40,9 +40,9 @@ SECTIONS = {
 }
 PAGES = {page.name: page for pages in SECTIONS.values() for page in pages}
 PICTURES = {"pictures/till.png", "pictures/payment-page.png"}
-PROGRAMS = {f"examples/receiver.{language}" for language in ("go", "mjs", "php", "py")} | {
-    "examples/verify.sh"
-}
+RECEIVERS = {f"receiver.{language}" for language in ("go", "mjs", "php", "py")}
+SHOPS = {"with_django.py", "with_fastapi.py", "with_express.mjs", "with_nextjs.ts", "with_laravel.php"}
+PROGRAMS = {f"examples/{name}" for name in RECEIVERS | SHOPS | {"verify.sh"}}
 
 
 def for_merchants() -> list[Page]:

@@ -77,7 +77,7 @@ class Examples:
             subprocess.Popen(command, env=environ, stdout=output, stderr=output) as process,
         ):
             try:
-                wait_until(lambda: _answers(port) or process.poll() is not None, START_SECONDS)
+                wait_until(lambda: answers(port) or process.poll() is not None, START_SECONDS)
                 assert process.poll() is None, log.read_text()
                 yield Listening(f"http://127.0.0.1:{port}/", log)
             finally:
@@ -130,7 +130,7 @@ class Examples:
         return str(binary)
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=10).close()
     except OSError:
