@@ -110,6 +110,62 @@ def test_webhooks_are_managed(thaiqr: CommandLine, endpoint: Receiver) -> None:
     assert (gone.code, "webhook_not_found" in gone.stderr) == (1, True)
 
 
+def test_event_is_sent_again(thaiqr: CommandLine, shop_client: ShopClient, endpoint: Receiver) -> None:
+    with registered(shop_client, endpoint.url(), ["payment.pending"]):
+        code = shop_client.qr_code()
+        sent = endpoint.wait_for(lambda found: bool(about(code, found)))[-1]
+        event = sent.headers["webhook-id"]
+        again = thaiqr.ok("events", "resend", event, "--json").json
+        assert (again["event_id"], again["trigger"]) == (event, "manual")
+        endpoint.wait_for(lambda found: len(about(code, found)) == 2)
+        twice = thaiqr.ok("events", "resend", event, "--json").lines
+        assert len(twice) == 1, "the repeat is no delivery of its own to repeat"
+    with thaiqr.running("events", "tail", "--after", "0", "--json", "-e", "payment.pending") as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "payment.pending"
+
+
+def test_money_that_does_not_fit_is_decided(thaiqr: CommandLine) -> None:
+    payment = thaiqr.ok("trigger", "under", "--json").json["payment_id"]
+    [found] = thaiqr.ok("exceptions", "list", payment, "--json").lines
+    accepted = thaiqr.ok("exceptions", "accept", payment, found["exception_id"], "--yes", "--json").json
+    assert (found["status"], accepted["status"]) == ("open", "accepted")
+    refused = thaiqr("exceptions", "return", payment, found["exception_id"], "--yes")
+    assert refused.code == 1
+
+
+def test_card_is_charged_and_refunded(thaiqr: CommandLine) -> None:
+    charge = ["payments", "create", "--amount", "1,500.00", "--json", "--token"]
+    paid = thaiqr.ok(*charge, "tok_test_visa").json
+    assert (paid["status"], paid["amount"]) == ("succeeded", 150_000)
+    declined = thaiqr(*charge, "tok_test_declined")
+    told = json.loads(declined.stderr.splitlines()[-1])["error"]
+    assert (declined.code, declined.stdout) == (1, "")
+    assert thaiqr.ok("payments", "get", told["payment_id"], "--json").json["status"] == "failed"
+    made = thaiqr.ok("--json", "refunds", "create", paid["payment_id"], "--amount", "10", "--yes").json
+    [listed] = thaiqr.ok("refunds", "list", "--payment", paid["payment_id"], "--json").lines
+    assert (listed["refund_id"], listed["amount"]) == (made["refund_id"], 1_000)
+    assert thaiqr.ok("get", f"/v1/refunds/{made['refund_id']}", "--json").json["amount"] == 1_000
+
+
+def test_payment_link_and_destination_are_made_and_ended(thaiqr: CommandLine) -> None:
+    link = thaiqr.ok("payment-links", "create", "--amount-min", "20", "--amount-max", "50", "--json").json
+    assert thaiqr.ok("open", link["payment_link_id"], "--json").json == {"url": link["url"]}
+    assert link["payment_link_id"] in thaiqr.ok("payment-links", "list").stdout
+    ended = thaiqr.ok("payment-links", "deactivate", link["payment_link_id"], "--json").json
+    assert (ended["status"], ended["amount_max"]) == ("deactivated", 5_000)
+    wrong = thaiqr("destinations", "create", "--type", "line", "--to", "nobody")
+    assert (wrong.code, "to " in wrong.stderr) == (1, True)
+
+
+def test_clock_of_a_test_merchant_is_advanced(thaiqr: CommandLine) -> None:
+    both = thaiqr("clock", "advance", "--minutes", "1", "--seconds", "1")
+    assert (both.code, "advance_" in both.stderr) == (1, True)
+    assert thaiqr.ok("clock", "advance", "--seconds", "1", "--json").json["advanced_seconds"] >= 1
+    assert "advanced_seconds" in thaiqr.ok("clock", "get").stdout
+    assert thaiqr.ok("clock", "reset", "--json").json == {"deleted": True}
+
+
 def test_listen_posts_the_same_signed_message_as_a_webhook(
     thaiqr: CommandLine, shop_client: ShopClient, endpoint: Receiver
 ) -> None:
