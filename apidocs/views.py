@@ -5,12 +5,16 @@ They need no internet.
 
 from functools import lru_cache
 
+import orjson
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import translation
 
 from apidocs import openapi as described
 from apidocs import reference
+from apidocs.code_samples import samples
+from apidocs.sample_key import key_for
 from core.http.api import View, get_or_head_only
 from core.http.openapi import Operation
 from core.http.responses import JSON
@@ -47,6 +51,18 @@ openapi = _file(described.openapi, "openapi.json", JSON)
 openapi_yaml = _file(described.openapi_yaml, "openapi.yaml", described.YAML)
 postman = _file(described.postman, "postman.json", JSON)
 llms = _file(described.llms, "llms.txt", TEXT)
+
+
+@lru_cache
+def _samples(url: str, key: str) -> bytes:
+    return orjson.dumps(samples(orjson.loads(_published()["openapi.json"]), url=url, key=key))
+
+
+@get_or_head_only
+def code_samples(request: HttpRequest) -> HttpResponse:
+    """The samples of the reference, which adds them to the operations."""
+    body = _samples(settings.BASE_URL, key_for(request))
+    return HttpResponse(body, content_type=JSON, headers={"Cache-Control": "no-store"})
 
 
 @get_or_head_only

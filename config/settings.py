@@ -140,6 +140,7 @@ SENTRY_DSN = env.str("SENTRY_DSN", "")  # empty: no error reports
 ALIVE_FILE = env.str("ALIVE_FILE", "")  # each process touches it every ten seconds; empty: none
 LOG_LEVEL = text("LOG_LEVEL", "INFO", "(?i)debug|info|warn(ing)?|error|critical", "is unknown").upper()
 ACCESS_LOG = env.str("ACCESS_LOG", "")  # a file for the lines of requests; empty: with the other lines
+SAMPLE_KEY = ""  # the test key that samples show on this machine; only `config.devstack` sets it
 LOG_STREAM = text("LOG_STREAM", "stdout", "stderr", "must be stdout or stderr")  # manage.py sets stderr
 
 # --- database -----------------------------------------------------------------------------------------

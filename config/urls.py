@@ -142,6 +142,7 @@ urlpatterns = [
     path("llms.txt", views.llms),
     path("docs", views.page),
     path("docs/try", views.trial_page),
+    path("docs/samples.json", views.code_samples),
     path("guide", guide.guide, name="guide"),
     path("guide/", guide.with_slash),
     path("guide/search.json", guide.search),

@@ -9,6 +9,8 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
+from django.conf import settings as django_settings
+
 from config.devstack import StartError
 from config.devstack.environment import (
     environment,
@@ -88,6 +90,7 @@ class Stack:
         import_application(environ)
         self.supervisor.run(Program("migrate", target=migrate))
         demo = self._demo()
+        django_settings.SAMPLE_KEY = demo["secret_key"]  # of the services, which are copies of this process
         for program in services(has_separate_workers()):
             self.supervisor.keep(program)
         self.supervisor.wait_until(_is_ready, READY_SECONDS, "The service")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from apidocs.code_samples import METHODS
 from tests import judges, webhook_receiver
 from tests.clients import openapi
 from tests.clients import typescript_package as package
@@ -19,73 +20,15 @@ from tests.webhook_receiver import Reply
 
 pytestmark = pytest.mark.slow
 MANIFEST: dict[str, Any] = json.loads((PACKAGE / "package.json").read_text())
-# What each operation is called.
-NAMES = {
-    "create_qr_code": "qrCodes.create",
-    "list_qr_codes": "qrCodes.list",
-    "get_qr_code": "qrCodes.get",
-    "expire_qr_code": "qrCodes.expire",
-    "create_payment": "payments.create",
-    "list_payments": "payments.list",
-    "get_payment": "payments.get",
-    "get_payment_timeline": "payments.timeline",
-    "list_payment_exceptions": "payments.listExceptions",
-    "accept_payment_exception": "payments.acceptException",
-    "return_payment_exception": "payments.returnException",
-    "create_payment_link": "paymentLinks.create",
-    "list_payment_links": "paymentLinks.list",
-    "get_payment_link": "paymentLinks.get",
-    "deactivate_payment_link": "paymentLinks.deactivate",
-    "create_refund": "refunds.create",
-    "list_refunds": "refunds.list",
-    "get_refund": "refunds.get",
-    "set_refund_destination": "refunds.setDestination",
-    "cancel_refund": "refunds.cancel",
-    "create_claim_link": "refunds.createClaimLink",
-    "get_claim_link": "refunds.getClaimLink",
-    "create_webhook": "webhooks.create",
-    "list_webhooks": "webhooks.list",
-    "get_webhook": "webhooks.get",
-    "change_webhook": "webhooks.change",
-    "delete_webhook": "webhooks.delete",
-    "get_webhook_secret": "webhooks.getSecret",
-    "rotate_webhook_secret": "webhooks.rotateSecret",
-    "test_webhook": "webhooks.test",
-    "list_webhook_deliveries": "webhooks.deliveries",
-    "redeliver_webhook_delivery": "webhooks.redeliver",
-    "replay_webhook": "webhooks.replay",
-    "create_destination": "destinations.create",
-    "list_destinations": "destinations.list",
-    "get_destination": "destinations.get",
-    "change_destination": "destinations.change",
-    "delete_destination": "destinations.delete",
-    "test_destination": "destinations.test",
-    "list_destination_deliveries": "destinations.deliveries",
-    "list_events": "events.list",
-    "get_event": "events.get",
-    "list_transactions": "transactions.list",
-    "get_transaction": "transactions.get",
-    "retrieve_balance": "balance.get",
-    "list_balance_transactions": "balance.transactions",
-    "check_slip": "slips.check",
-    "list_settlements": "settlements.list",
-    "get_settlement": "settlements.get",
-    "create_withdrawal": "withdrawals.create",
-    "list_withdrawals": "withdrawals.list",
-    "get_withdrawal": "withdrawals.get",
-    "cancel_withdrawal": "withdrawals.cancel",
-    "list_banks": "banks.list",
-    "list_requests": "requests.list",
-    "get_request": "requests.get",
-    "pay_at_sandbox_bank": "sandbox.pay",
-    "advance_test_clock": "sandbox.advanceClock",
-    "get_test_clock": "sandbox.getClock",
-    "reset_test_clock": "sandbox.resetClock",
-}
 LEFT_OUT = {
     "get_qr_code_card": "a picture; the client reads JSON",
     "get_payment_link_picture": "another",
     "download_sandbox_bank_statement": "a file for `manage.py import_statement`, which operators run",
+}
+NAMES = {
+    operation: re.sub(r"_(\w)", lambda found: found[1].upper(), name)
+    for operation, name in METHODS.items()
+    if operation not in LEFT_OUT
 }
 # Second methods of the operations `list_events` and `get_payment`.
 MORE = {"events.follow", "payments.waitUntilPaid"}

@@ -48,14 +48,22 @@ image.setAttribute = function (name, value) {
   else queueMicrotask(() => this.dispatchEvent(new Event("error")));
 };
 
+async function load(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}`);
+  return answer.json();
+}
+
 async function show() {
-  const answer = await fetch(place.dataset.schema);
-  if (!answer.ok) throw new Error(`${place.dataset.schema} answered ${answer.status}`);
-  const schema = await answer.json();
+  const [schema, samples] = await Promise.all([load(place.dataset.schema), load(place.dataset.samples)]);
+  for (const operation of Object.values(schema.paths).flatMap(Object.values)) {
+    if (operation.operationId in samples) operation["x-codeSamples"] = samples[operation.operationId];
+  }
   const options = {
     theme,
     hideDownloadButtons: true, // the links above
     jsonSamplesExpandLevel: 4,
+    payloadSampleIdx: 3, // after the samples in three languages
     scrollYOffset: "nav",
     sortRequiredPropsFirst: true,
   };
