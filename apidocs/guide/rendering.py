@@ -17,6 +17,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from apidocs.guide.pages import PAGES, PICTURES, PROGRAMS, Page
+from apidocs.sample_key import PLACEHOLDER
 
 # PHP samples begin without `<?php`.
 LEXER_OPTIONS = {"php": {"startinline": True}}
@@ -40,14 +41,14 @@ class Document:
     headings: list[Heading]
 
 
-def document(page: Page) -> Document:
-    """The page as HTML. It is rendered again when its file changes."""
-    return _document(page, page.file.stat().st_mtime_ns)
+def document(page: Page, key: str = PLACEHOLDER) -> Document:
+    """The page as HTML, with this key in its samples. It is rendered again when its file changes."""
+    return _document(page, key, page.file.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=128)
-def _document(page: Page, _changed_at: int) -> Document:
-    tokens = _parse(page)
+def _document(page: Page, key: str, _changed_at: int) -> Document:
+    tokens = _parse(page, key)
     headings = [heading for _, heading in _headings(tokens)]
     html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
     return Document(title=headings[0].text, html=html, headings=headings)
@@ -60,7 +61,7 @@ def search_index() -> bytes:
 
 
 def _passages(page: Page) -> Iterator[dict[str, str]]:
-    tokens = _parse(page)
+    tokens = _parse(page, PLACEHOLDER)
     starts = list(_headings(tokens))
     ends = [at for at, _ in starts[1:]] + [len(tokens)]
     for (start, heading), end in zip(starts, ends, strict=True):
@@ -73,8 +74,8 @@ def _passages(page: Page) -> Iterator[dict[str, str]]:
         }
 
 
-def _parse(page: Page) -> list[Token]:
-    tokens = _MARKDOWN.parse(page.read())
+def _parse(page: Page, key: str) -> list[Token]:
+    tokens = _MARKDOWN.parse(page.read(key))
     for at, heading in _headings(tokens):
         tokens[at].attrSet("id", heading.anchor)
     for token in tokens:

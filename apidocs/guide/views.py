@@ -2,9 +2,11 @@
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import translation
 
 from apidocs.guide.pages import FOLDER, HOME, PAGES, PICTURES, PROGRAMS, SECTIONS
 from apidocs.guide.rendering import document, search_index
+from apidocs.sample_key import PLACEHOLDER, key_for
 from core.http.api import get_or_head_only
 from core.http.responses import JSON
 
@@ -30,22 +32,24 @@ def guide(request: HttpRequest, name: str = HOME) -> HttpResponse:
         return HttpResponse((FOLDER / name).read_bytes(), content_type=TEXT, headers=CACHED)
     if name in PICTURES:
         return HttpResponse((FOLDER / name).read_bytes(), content_type="image/png", headers=CACHED)
-    page = PAGES.get(name.removesuffix(".md"))
+    page = PAGES.get(name.removesuffix(".md")) or PAGES.get(f"{name}/{HOME}")
     if page is None:
         raise Http404
     if name.endswith(".md"):
         return HttpResponse(page.read(), content_type=MARKDOWN, headers=CACHED)
-    menu = [None, *PAGES.values(), None]
-    at = menu.index(page)
+    menu = [None, *(each for each in PAGES.values() if each.language == page.language), None]
+    at, key = menu.index(page), key_for(request)
     context = {
         "page": page,
-        "document": document(page),
+        "document": document(page, key),
         "sections": SECTIONS,
         "before": menu[at - 1],
         "after": menu[at + 1],
     }
-    response = render(request, "guide.html", context)
-    for header, value in PAGE_HEADERS.items():
+    with translation.override(page.language):
+        response = render(request, "guide.html", context)
+    own = {"Content-Language": page.language} | ({} if key == PLACEHOLDER else {"Cache-Control": "no-store"})
+    for header, value in {**PAGE_HEADERS, **own}.items():
         response.headers[header] = value
     return response
 

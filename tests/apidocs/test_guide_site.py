@@ -4,6 +4,7 @@ import re
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.test import Client
@@ -34,7 +35,7 @@ def test_page_has_no_inline_script_or_style_and_nothing_of_other_sites(client: C
     response = client.get(page.url)
     text = response.content.decode()
     assert re.findall(r"<style|<script(?![^>]* src=)|<[^>]+ (?:style|on\w+)=", text) == []
-    loaded = r'<(?:link|script|img|iframe)[^>]+(?:src|href)="(?!/static/|/guide/pictures/)'
+    loaded = r'<(?:link(?! rel="alternate")|script|img|iframe)[^>]+(?:src|href)="(?!/static/|/guide/pictures/)'
     assert re.findall(loaded, text) == []
     policy = dict(part.strip().split(" ", 1) for part in response["Content-Security-Policy"].split(";"))
     assert policy.pop("default-src") == "'none'"
@@ -45,7 +46,7 @@ def test_page_has_no_inline_script_or_style_and_nothing_of_other_sites(client: C
 @pytest.mark.slow
 def test_links_of_a_page_lead_to_a_page_and_a_heading(client: Client, page: Page) -> None:
     for href in map(unescape, re.findall(r'href="([^"]+)"', client.get(page.url).content.decode())):
-        path, _, anchor = href.partition("#")
+        path, _, anchor = unquote(href).partition("#")
         if not href.startswith(("http", "mailto:")):
             shown = client.get(path or page.url)
             text = shown.getvalue().decode()
@@ -85,9 +86,7 @@ def test_search_reads_each_heading_with_its_text_and_place(client: Client) -> No
     (retries,) = [each for each in passages if each["url"] == "/guide/webhooks#retries"]
     assert (retries["page"], retries["heading"]) == ("Webhook reference", "Retries")
     assert "`" not in retries["text"] and "|" not in retries["text"]
-    assert any(
-        "สตางค์" in each["text"] and each["url"] == "/guide/start/thai#ระบบนี้ทำอะไร" for each in passages
-    )
+    assert any("สตางค์" in each["text"] and each["url"] == "/guide/th#กฎสามข้อ" for each in passages)
     assert any("idempotency_key=number" in each["text"] for each in passages), "code is searched too"
 
 
@@ -117,6 +116,15 @@ def test_other_files_are_not_in_the_guide(client: Client, name: str) -> None:
 def test_guide_has_one_address(client: Client) -> None:
     assert client.get("/guide/")["Location"] == "/guide"
     assert client.post("/guide/").json()["error"]["code"] == "method_not_allowed"
+
+
+def test_samples_have_the_test_key_on_the_machine_of_make_run(client: Client, settings: Any) -> None:
+    settings.SAMPLE_KEY = "tq_test_abcdefgh_secret"
+    here, elsewhere = (client.get("/guide/start/curl", HTTP_HOST=host) for host in ("localhost", "a.example"))
+    assert "tq_test_abcdefgh_secret" in here.content.decode() and here["Cache-Control"] == "no-store"
+    assert "tq_test_..." in elsewhere.content.decode() and "public" in elsewhere["Cache-Control"]
+    assert "tq_test_abcdefgh_secret" not in elsewhere.content.decode()
+    assert "<code>tq_test_...</code>" in client.get("/guide/concepts", HTTP_HOST="localhost").content.decode()
 
 
 @pages

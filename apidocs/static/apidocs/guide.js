@@ -87,7 +87,7 @@ async function search() {
     .filter(([points]) => points > 0)
     .sort(([a], [b]) => b - a)
     .slice(0, MOST_RESULTS);
-  if (found.length === 0) return say("Nothing was found.");
+  if (found.length === 0) return say(input.dataset.nothing);
   results.replaceChildren(...found.map(([, passage]) => linkTo(passage, words)));
 }
 
@@ -121,15 +121,16 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+const { copy, copied } = document.getElementById("content").dataset;
 for (const block of document.querySelectorAll("main pre")) {
   const sample = document.createElement("div");
   const button = document.createElement("button");
   sample.className = "sample";
-  button.textContent = "Copy";
+  button.textContent = copy;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(block.textContent);
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    button.textContent = copied;
+    setTimeout(() => { button.textContent = copy; }, 2000);
   });
   block.replaceWith(sample);
   sample.append(block, button);

@@ -41,8 +41,8 @@ def guide(stack: Stack, browser: Browser, request: pytest.FixtureRequest) -> Ite
     [
         ("idempotency", "Idempotency", "/guide/concepts#idempotency"),
         ("renew SECRET", "Renew it without a gap", "/guide/webhooks#renew-it-without-a-gap"),
-        ("จ่ายเงินแทน", "3. จ่ายเงินแทนลูกค้า", "/guide/start/thai#3-จ่ายเงินแทนลูกค้า"),
-        ("ร้านคืนเงิน", "เริ่มต้นใช้งาน (ภาษาไทย)", "/guide/start/thai"),  # two words that stand apart
+        ("จ่ายเงินแทน", "2. จ่ายเงินแทนลูกค้า", "/guide/th/start/curl#2-จ่ายเงินแทนลูกค้า"),
+        ("ธนาคารประกาศ", "1. เลือกธนาคาร", "/guide/th/going-live#1-เลือกธนาคาร"),  # two words that stand apart
     ],
 )
 def test_search_finds_a_heading_in_english_and_thai(guide: Page, query: str, heading: str, path: str) -> None:
@@ -74,7 +74,7 @@ def test_search_is_used_with_the_keyboard(guide: Page) -> None:
     guide.wait_for_url("**/guide/*")
 
 
-@pytest.mark.parametrize("path", ["/guide", "/guide/webhooks", "/guide/start/python", "/guide/start/thai"])
+@pytest.mark.parametrize("path", ["/guide", "/guide/webhooks", "/guide/start/python", "/guide/th"])
 def test_page_fits_the_screen_and_is_accessible(guide: Page, path: str) -> None:
     guide.goto(path)
     assert guide.evaluate(WIDE) == 0
