@@ -23,7 +23,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run key test-quick test test-systems test-pgbouncer failover chaos check bench bench-quick schema judges messages migrations lock package drill-install reset
+.PHONY: help setup run key test-quick test test-systems test-pgbouncer failover chaos check bench bench-quick schema judges pictures messages migrations lock package drill-install reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ schema: $(VENV)/.dev ## Write docs/openapi.json, llms.txt, errors.md and roles.m
 	$(CHECK_ENV) $(PY) manage.py write_roles
 
 judges: $(VENV)/.judges ## Install the judges of the OpenAPI document and the Helm chart, for their tests (some need Go)
+
+pictures: $(VENV)/.dev ## Take the pictures of the README and the guide anew (needs Chromium)
+	PICTURES=docs/pictures $(PY) -m pytest -q -n 0 tests/browser/test_pictures.py
 
 messages: $(VENV)/.dev ## Collect and compile the texts of the console for translation (needs gettext)
 	$(CHECK_ENV) $(PY) manage.py messages
