@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pytest
 from django.test import Client
 
+import banks
 from apidocs.guide.pages import FOLDER, PAGES, PROGRAMS, SAMPLE_URL, Page, for_merchants
 from apidocs.guide.rendering import anchor_of, document, url_of
 from tests.test_code_rules import DOCUMENTS
@@ -35,7 +36,9 @@ def test_page_has_no_inline_script_or_style_and_nothing_of_other_sites(client: C
     response = client.get(page.url)
     text = response.content.decode()
     assert re.findall(r"<style|<script(?![^>]* src=)|<[^>]+ (?:style|on\w+)=", text) == []
-    loaded = r'<(?:link(?! rel="alternate")|script|img|iframe)[^>]+(?:src|href)="(?!/static/|/guide/pictures/)'
+    loaded = (
+        r'<(?:link(?! rel="alternate")|script|img|iframe)[^>]+(?:src|href)="(?!/static/|/guide/pictures/)'
+    )
     assert re.findall(loaded, text) == []
     policy = dict(part.strip().split(" ", 1) for part in response["Content-Security-Policy"].split(";"))
     assert policy.pop("default-src") == "'none'"
@@ -132,3 +135,19 @@ def test_samples_have_the_address_of_the_instance(client: Client, page: Page, se
     shown = client.get(f"/guide/{page.name}.md").content.decode()
     assert SAMPLE_URL not in shown + client.get(page.url).content.decode()
     assert shown.count(settings.BASE_URL) >= page.file.read_text().count(SAMPLE_URL)
+
+
+def test_page_about_banks_has_those_of_live_merchants_and_what_they_can() -> None:
+    text = PAGES["which-bank"].file.read_text()
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    (names,) = [re.findall(r"`(\w+)`", "".join(row)) for row in rows if "`scb`" in "".join(row)]
+    table = {row[0]: row[1:] for row in rows}
+    assert names == list(banks.LIVE_BANKS)
+    slips = ["yes" if issubclass(bank, banks.SlipLookup) else "no" for bank in banks.LIVE_BANKS.values()]
+    assert table["check a slip"] == slips
+    routes = [f"bank:{name}" for name in names]
+    assert [not cell.startswith("no: ") for cell in table["refund by the service"]] == [
+        route in banks.LIVE_SENDERS for route in routes
+    ]
+    pays_out = [route in banks.LIVE_SENDERS and not banks.is_void_only(route) for route in routes]
+    assert [not cell.startswith("no: ") for cell in table["withdrawal by the service"]] == pays_out
