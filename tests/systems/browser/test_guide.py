@@ -91,6 +91,18 @@ def test_sample_is_copied_and_menu_leads_on(guide: Page, stack: Stack) -> None:
     expect(guide.get_by_role("heading", name="Quickstart with Python")).to_be_visible()
 
 
+def test_language_of_a_page_is_switched(guide: Page) -> None:
+    guide.goto("/guide/testing")
+    guide.get_by_role("link", name="ไทย", exact=True).click()
+    expect(guide.get_by_role("heading", name="บัตรและกรณีทดสอบ", level=1)).to_be_visible()
+    sample = guide.locator(".sample").first
+    sample.hover()
+    sample.get_by_role("button", name="คัดลอก").click()
+    expect(sample.get_by_role("button", name="คัดลอกแล้ว")).to_be_visible()
+    guide.get_by_role("link", name="English", exact=True).click()
+    expect(guide.get_by_role("heading", name="Test cards and scenarios", level=1)).to_be_visible()
+
+
 def test_guide_is_read_without_javascript(stack: Stack, browser: Browser) -> None:
     with browser.new_context(base_url=stack.base_url, viewport=PHONE, java_script_enabled=False) as context:
         page = context.new_page()

@@ -16,7 +16,12 @@ pytestmark = pytest.mark.slow
 def reference(stack: Stack, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     """The page, shown. Errors of scripts and answers of other origins fail the test."""
     scheme, viewport = request.param
-    with browser.new_context(base_url=stack.base_url, viewport=viewport, color_scheme=scheme) as context:
+    with browser.new_context(
+        base_url=stack.base_url,
+        viewport=viewport,
+        color_scheme=scheme,
+        permissions=["clipboard-read", "clipboard-write"],
+    ) as context:
         page, errors, answered = context.new_page(), [], []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
@@ -38,3 +43,18 @@ def test_reference_shows_operations_in_the_colors_of_the_browser(reference: Page
     is_dark = reference.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
     ground = reference.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", ground))) < 150) == is_dark
+
+
+@pytest.mark.parametrize("reference", [("light", DESKTOP)], indirect=True)
+def test_samples_of_an_operation_are_copied_with_the_test_key(reference: Page, stack: Stack) -> None:
+    for label, begin in (
+        ("Python", "from thaiqr import"),
+        ("TypeScript", "import { ThaiQR }"),
+        ("curl", "curl -sS"),
+    ):
+        tab = reference.get_by_role("tab", name=label, exact=True).first
+        tab.click()
+        panel = reference.locator(f"[id='{tab.get_attribute('aria-controls')}']")
+        panel.get_by_role("button", name="Copy").first.click()
+        copied = reference.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith(begin) and stack.secret_key in copied and stack.base_url in copied
