@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from thaiqr.cli import commands, listening
 
+from apidocs.code_samples import METHODS
 from tests.clients import openapi
 from tests.clients.command_line import WIDTH, CommandLine
-from tests.clients.test_python_coverage import NAMES
 from tests.webhook_receiver import Receiver, Reply
 
 pytestmark = pytest.mark.slow
 
 KEY = "tq_test_abcdefgh_secret"
-OPERATIONS = {method: operation for operation, method in NAMES.items()}
+OPERATIONS = {method: operation for operation, method in METHODS.items()}
 # Commands that do more than call one method.
 BY_HAND = {
     "qr_codes.create", "qr_codes.get", "refunds.create", "refunds.create_claim_link",
