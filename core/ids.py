@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
+from itertools import product
 from typing import TypeVar
 
 from core.errors import NotFound
@@ -21,6 +22,7 @@ _MAX_SECONDS: int = len(ALPHABET) ** TIME_LENGTH - 1
 # A letter for each byte. Some letters have five bytes and others four, so 20 are 113 bits of chance at least.
 _LETTERS = (ALPHABET * 5)[:256].encode()
 _SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
+_BEGINNING = re.compile(r"[A-Za-z]{2,3}_[0-9A-Za-z]{3,27}", re.ASCII)
 T = TypeVar("T")
 
 
@@ -47,6 +49,18 @@ def of_payment(text: str) -> str:
 def looks_right(value: object, prefix: str) -> bool:
     """Whether `value` has the form of an id with this prefix. Other values need no query."""
     return isinstance(value, str) and value.startswith(prefix) and _SHAPE.fullmatch(value) is not None
+
+
+def heads(text: str) -> list[str]:
+    """Where ids can be that begin with this text in any case: their prefix and time. Empty if none can.
+
+    Few ids have one time, so a search reads these and compares the rest. No index has ids in small letters.
+    """
+    if not _BEGINNING.fullmatch(text):
+        return []
+    prefix, _, body = text.partition("_")
+    cases = ({each.lower(), each.upper()} for each in body[: TIME_LENGTH + FRACTION_LENGTH])
+    return [f"{prefix.lower()}_{''.join(each)}" for each in product(*cases)]
 
 
 def find(value: str, prefix: str, query: Callable[[], T | None], not_found: type[NotFound]) -> T:

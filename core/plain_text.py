@@ -18,6 +18,8 @@ _INVISIBLE = re.compile(
 )
 DASHES = "-\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d"
 """Those that a keyboard, a word processor or a bank writes. The first is the usual one."""
+MIN_NAME = 3
+"""Fewer characters would find too many people."""
 THAI_DIGITS = "๐๑๒๓๔๕๖๗๘๙"
 _FOLDED = str.maketrans(dict.fromkeys(DASHES, DASHES[0]) | dict(zip(THAI_DIGITS, "0123456789", strict=True)))
 # Sara am is one letter or two, and a tone mark stands before or between them. Two sara e look like sara ae.
@@ -62,6 +64,13 @@ def spellings(text: str) -> list[str]:
 def compact(text: str) -> str:
     """An account or a reference without the blanks and dashes that people write between its characters."""
     return re.sub(r"[\s-]", "", folded(text))
+
+
+def is_name(text: str) -> bool:
+    """Whether somebody may search for it as a name. Ids and amounts are no names."""
+    shown = folded(text)
+    has_other = any(each.isdigit() or each in "_@/%\0" for each in shown)
+    return len(shown) >= MIN_NAME and any(each.isalpha() for each in shown) and not has_other
 
 
 def person(text: str) -> str:

@@ -79,5 +79,10 @@ def set_actor(actor: str, *, session: str = "", hides_personal_data: bool = Fals
     _current.set(known._replace(actor=actor, session=session, hides_personal_data=hides_personal_data))
 
 
+def hide_personal_data() -> None:
+    """For the rest of the request, also from who may see it."""
+    _current.set(_current.get()._replace(hides_personal_data=True))
+
+
 def set_needs_confirmation(needs_confirmation: Callable[[], bool]) -> None:
     _current.set(_current.get()._replace(needs_confirmation=needs_confirmation))

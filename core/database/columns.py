@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 from django.db import models
+from django.db.models import Q, Transform, Value
 
 from core import ids
 
@@ -25,6 +26,25 @@ class PublicIdKey(PublicId):
     def __init__(self, **kwargs: Any) -> None:
         kwargs["primary_key"] = True
         super().__init__(**kwargs)
+
+
+@models.CharField.register_lookup
+class Folded(Transform):
+    """A text in small letters, in the order of its bytes: an index of it finds texts by their beginning."""
+
+    lookup_name = "folded"
+    template = '(LOWER(%(expressions)s) COLLATE "C")'
+
+
+def same(field: str, text: str) -> Q:
+    """Rows with this text, in any case."""
+    return Q(**{f"{field}__folded": Folded(Value(text))})
+
+
+def begins(field: str, text: str) -> Q:
+    """Rows whose text begins so, in any case. U+10FFFF is behind every other character."""
+    low, high = (Folded(Value(end)) for end in (text, f"{text}\U0010ffff"))
+    return Q(**{f"{field}__folded__gte": low, f"{field}__folded__lt": high})
 
 
 def known(field: str, choices: type[models.TextChoices], *, name: str) -> models.CheckConstraint:
