@@ -8,7 +8,7 @@ class Act(models.TextChoices):
     """An act of staff, with the label that pages show. The object of a record says what it was done to."""
 
     VIEWED = "viewed", _("Viewed personal data")
-    SEARCHED = "searched", _("Searched by a name")
+    SEARCHED = "searched", _("Searched by a name or an account")
     EXPORTED = "exported", _("Exported to a file")
     ERASED = "erased", _("Erased personal data of a payer")
     ADDED = "added", _("Added")

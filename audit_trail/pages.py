@@ -1,14 +1,14 @@
 """The base class of all admin pages."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.utils import get_fields_from_path, unquote
+from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import PAGE_VAR, ChangeList
 from django.core.exceptions import PermissionDenied
-from django.db.models import BooleanField, Model, Q
+from django.db.models import BooleanField, Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -18,10 +18,10 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import recording, values
 from audit_trail.acts import Act
-from core import ids, money, plain_text
+from core import money
 from core.console import admin_columns, admin_lists, personal_data
+from core.console.admin_search import SearchedList, limit_note
 from core.database import replica
-from core.database.columns import PublicIdKey
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 
@@ -33,6 +33,9 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
 
     indexed_filters: ClassVar[frozenset[str]] = frozenset()
     """Names of filters, or look-ups of links, that find few rows by an index."""
+
+    def prepare_rows(self, shown: Sequence[Any]) -> None:
+        """Add what the columns need to rows that a page shows, by a fixed number of statements."""
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
@@ -81,7 +84,7 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
         security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
 
-class ReadOnlyAdmin(RecordedAdmin):
+class ReadOnlyAdmin(SearchedList, RecordedAdmin):
     """Pages that only read; services change rows."""
 
     shows_personal_data = False
@@ -89,8 +92,6 @@ class ReadOnlyAdmin(RecordedAdmin):
 
     `core.console.personal_data` masks them for staff without the permission.
     """
-    search_conditions: ClassVar[Mapping[str, Q]] = {}
-    """The condition of the partial index by which a field of the search is found."""
     export_columns: ClassVar[Sequence[str] | None] = None
     """Fields of the model. A method `export_<name>` of the page gives another value than the field."""
     show_full_result_count = False
@@ -123,12 +124,13 @@ class ReadOnlyAdmin(RecordedAdmin):
         return {}
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
-        """Add what the columns need to rows that a page shows, by a fixed number of statements."""
         for row in shown:
             personal_data.conceal(row)
 
     def limit_note(self, changes: Any) -> str:
         """A sentence about rows that the list does not show, or empty."""
+        if changes.is_search_limited:
+            return limit_note()
         if getattr(changes, "is_limited", False):
             text = gettext("Filters look at the newest %(count)s rows only; a search finds older ones.")
             return text % {"count": f"{admin_lists.FILTERED_ROWS:,}"}
@@ -178,31 +180,10 @@ class ReadOnlyAdmin(RecordedAdmin):
         field = admin_columns.field_of(self.model, name) if isinstance(name, str) else None
         return not (field is None or field.is_relation or field.choices or isinstance(field, BooleanField))
 
-    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
-        """Rows with exactly this text in one of the fields. Each field is a query by its index.
-
-        The id of a code finds what belongs to its payment.
-        Fields without `=` match parts of text: only for tables that do not grow with payments.
-        """
-        written = [text for text in plain_text.spellings(search_term) if text]
-        texts = {*written, *map(ids.of_payment, written)}
-        if not texts:
-            return queryset, False
-        fields = self.get_search_fields(request)
-        found = {key for field in fields for text in texts for key in self._found(field, text)}
-        return queryset.filter(pk__in=found), False
-
-    def _found(self, field: str, text: str) -> Iterable[Any]:
-        is_whole = field.startswith("=")
-        lookup = field.removeprefix("=") if is_whole else f"{field}__icontains"
-        is_id = isinstance(get_fields_from_path(self.model, lookup)[-1], PublicIdKey) if is_whole else False
-        if is_id and not ids.looks_right(text, ""):
-            return ()  # without a query: no row has such an id
-        rows: Any = self.model._default_manager.filter(
-            self.search_conditions.get(field, Q()), **{lookup: text}
-        )
-        found: Iterable[Any] = rows.order_by().values_list("pk", flat=True)[: admin_lists.MAX_FOUND]
-        return found
+    def record_search(self, details: dict[str, Any]) -> None:
+        recording.searched(self.opts.label_lower, details)
+        subject = f"{self.opts.model_name}:search"
+        security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -225,7 +206,10 @@ class ReadOnlyAdmin(RecordedAdmin):
         """Raises IncorrectLookupParameters also for U+0000, which PostgreSQL refuses."""
         if "%00" in request.GET.urlencode():
             raise IncorrectLookupParameters
-        return super().get_changelist_instance(request)
+        changes: Any = super().get_changelist_instance(request)
+        changes.search_help_text = changes.search_help_text or self.search_help()
+        changes.is_search_limited = getattr(request, "is_search_limited", False)
+        return changes
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """None also for an id with U+0000, which PostgreSQL refuses."""

@@ -1,5 +1,6 @@
 """The admin site of the console: Django's, with navigation by task."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -40,9 +41,21 @@ class SiteOfPeople(admin.AdminSite):
     site_header = site_title = "Thai QR Payments"
     index_title = _("Home")
     enable_nav_sidebar = False  # templates/admin/base_site.html has its own
+    searched: Sequence[str] = ()
+    """Labels of the models whose lists the search of the header reads."""
 
     def i18n_javascript(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         return ScriptTexts.as_view()(request)
+
+    def get_urls(self) -> list[Any]:
+        typed = self.admin_view(partial(search.view, self, is_typed=True))
+        found = self.admin_view(partial(search.view, self))
+        urls = [path("search/", found, name="search"), path("search/typed/", typed, name="search_typed")]
+        return [*urls, *super().get_urls()]
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        may_search = SimpleLazyObject(lambda: bool(search.lists(self, request)))
+        return super().each_context(request) | {"may_search": may_search}
 
     @transaction.atomic
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
@@ -59,6 +72,7 @@ class SiteOfPeople(admin.AdminSite):
 
 class ConsoleSite(SiteOfPeople):
     site_url = "/docs"
+    searched = search.SEARCHED
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         return super().index(request, page.context(request) | (extra_context or {}))
@@ -68,7 +82,6 @@ class ConsoleSite(SiteOfPeople):
         return super().has_permission(request) and sign_in.is_complete(request)
 
     def get_urls(self) -> list[Any]:
-        found = self.admin_view(partial(search.view, self))
         exported = self.admin_view(partial(exports_page.download, self))
         monthly = self.admin_view(partial(monthly_page.view, self))
         on_the_way = self.admin_view(partial(on_the_way_page.view, self))
@@ -79,7 +92,6 @@ class ConsoleSite(SiteOfPeople):
             path("exports/<int:number>/", exported, name="export_download"),
             path("reports/monthly/", monthly, name="monthly_report"),
             path("on-the-way/", on_the_way, name="on_the_way"),
-            path("search/", found, name="search"),
             path("language/", set_language, name="language"),
             *super().get_urls(),
         ]

@@ -32,6 +32,7 @@ class PaymentLinkAdmin(ActingAdmin):
     list_filter = [NewestOfMerchantFilter, DateFilter, ModeFilter]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference"]
+    scanned_fields = ("amount", "reference")
     object_acts = LINK_ACTS
     fields = [
         *("merchant", "status_now", "paid_payments", "open_codes", "amount_or_limits", "description"),

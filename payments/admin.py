@@ -60,7 +60,14 @@ class PaymentAdmin(ActingAdmin):
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_matches", "created_at"]
     list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, ModeFilter, "payer_matches"]
     list_select_related = ["merchant"]
-    search_fields = ["=id", "=reference", "=payment_link_id"]
+    search_fields = ["=id", "^reference", "=bank_reference", "=payment_link_id"]
+    scanned_fields = ("amount", "reference", "payer_name", "card_last4", "payer_account")
+    search_columns = ("id", "reference", "merchant", "payer", "status_now", "baht", "created_at")
+
+    @admin.display(description=_("payer"))
+    def payer(self, payment: Payment) -> str | None:
+        """With initials only: the page of the payment records who sees the name."""
+        return personal_data.masked_name(payment.payer_name) if payment.payer_name else None
 
     @admin.display(description=_("status"))
     def status_now(self, payment: Payment) -> str:

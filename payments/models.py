@@ -4,12 +4,12 @@ from datetime import datetime, timedelta
 
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Coalesce, Concat, Substr
+from django.db.models.functions import Coalesce, Collate, Concat, Lower, Substr
 from django.utils.functional import cached_property
 
 from core import digests, ids, vault
 from core.database import triggers
-from core.database.columns import PublicId, PublicIdKey, RawJson, known
+from core.database.columns import PublicId, PublicIdKey, RawJson, known, same
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from core.thai import thaibanks
@@ -55,6 +55,10 @@ IS_FINISHED = "OLD.status <> 'pending' AND OLD.amount_refunding = 0"
 class PaymentQuerySet(models.QuerySet["Payment"]):
     def of(self, merchant: Merchant) -> "PaymentQuerySet":
         return self.filter(merchant=merchant)
+
+    def of_reference(self, reference: str) -> "PaymentQuerySet":
+        """Those with exactly this reference. The index has them in small letters."""
+        return self.filter(same("reference", reference), reference=reference)
 
     def locked(self, payment_id: str) -> "Payment":
         """Lock and return a payment. Every change needs the lock. Raises PaymentNotFound."""
@@ -237,9 +241,10 @@ class Payment(DigestedRow, StateMachine):
             models.Index(fields=["merchant", "created_at", "id"], name="payment_newest_first"),
             # The list of a status.
             models.Index(fields=["merchant", "status", "created_at", "id"], name="payment_filtered"),
-            # The list of a reference, and the search of the console.
+            # The list of a reference, and searches: also by its beginning, in any case.
             models.Index(
-                fields=["reference", "merchant", "created_at", "id"],
+                Collate(Lower("reference"), "C"),
+                *("merchant", "created_at", "id"),
                 condition=Q(reference__isnull=False),
                 name="payment_by_reference",
             ),

@@ -51,6 +51,8 @@ def find(
         found, more = _newest(found, cursor)
     if "qr_code_id" in query:
         found = found.filter(pk=ids.of_payment(query["qr_code_id"]))  # whose index finds it
+    if "reference" in query:
+        found = found.of_reference(query["reference"])
     found = found.filter(**{name: query[name] for name in (*SELECTIVE, *SCANNED) if name in query})
     for number, (key, value) in enumerate(query.get("metadata", {}).items()):
         stored = Func(F("metadata"), Value(key), function="json_extract_path_text", output_field=TextField())

@@ -159,10 +159,9 @@ def is_renewable(payment: Payment, now: datetime) -> bool:
 
 def _is_order_paid(payment: Payment) -> bool:
     """Whether a later payment of the shop with the same reference succeeded."""
-    later = Payment.objects.of(payment.merchant).filter(
-        reference=payment.reference, created_at__gt=payment.created_at, status__in=PAID_STATUSES
-    )
-    return later.exists()
+    assert payment.reference is not None, "a page asks only about orders with one"
+    same = Payment.objects.of(payment.merchant).of_reference(payment.reference)
+    return same.filter(created_at__gt=payment.created_at, status__in=PAID_STATUSES).exists()
 
 
 def replacement_of(payment: Payment) -> QrCode | None:

@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
@@ -7,14 +8,11 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from audit_trail import recording
 from audit_trail.act_pages import ActPages
 from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_columns, personal_data
 from core.console.admin_filters import AmountFilter, ModeFilter
 from core.console.admin_lists import DateFilter
-from core.observing import security_log
-from core.observing.security_log import SecurityEvent
 from merchants.admin_filters import NewestOfMerchantFilter
 from reconciliation.exceptions import detail_page, payer_names
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
@@ -77,21 +75,10 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         "=reference1",
         "=payment__id",
     ]
-    search_help_text = _("Search by our id, the bank's id, the slip's id, the reference or the payer's name.")
+    scanned_fields = ("amount", "payer_name", "payer_account")
 
-    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
-        """Also rows whose payer's name begins with the text, for staff who may see names, and recorded."""
-        found, may_repeat = super().get_search_results(request, queryset, search_term)
-        if personal_data.is_hidden() or not payer_names.is_name(search_term):
-            return found, may_repeat
-        by_name = payer_names.find(search_term)
-        if by_name:
-            details = {"name": personal_data.masked_name(search_term), "rows": len(by_name)}
-            recording.searched(self.opts.label_lower, details)
-            subject = f"{self.opts.model_name}:search"
-            security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
-            found = found | queryset.filter(pk__in=by_name)
-        return found, may_repeat
+    def found_elsewhere(self, texts: list[str]) -> Iterable[Any]:
+        return payer_names.find(texts[0])
 
     @admin.display(description=_("payer's account"))
     def payer_account_masked(self, bank_transaction: BankTransaction) -> str | None:

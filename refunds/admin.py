@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
@@ -35,7 +36,12 @@ class RefundAdmin(ActingAdmin):
     ]  # fmt: skip
     list_select_related = ["merchant", "payment"]
     search_fields = ["=id", "=payment__id"]
+    scanned_fields = ("amount",)
     object_acts = REFUND_ACTS
+
+    def found_elsewhere(self, texts: list[str]) -> Iterable[Any]:
+        """That of the address of a claim page."""
+        return claims.refunds_of(texts)
 
     @admin.display(description=_("waits for"))
     def pending_reason(self, refund: Refund) -> str | None:

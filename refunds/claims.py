@@ -1,7 +1,7 @@
 """Claim links: the payer proves the payment and names the account of a refund that waits for one."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -97,6 +97,12 @@ def open_link(token: str, *, now: datetime) -> ClaimLink:
     if link is None or not link.is_shown_at(now):
         raise ClaimLinkClosed()
     return link
+
+
+def refunds_of(tokens: Sequence[str]) -> list[str]:
+    """The refunds that these tokens belong to, also after their links have ended."""
+    digests = [_digest(each) for each in tokens if each.startswith(TOKEN_PREFIX)]
+    return list(ClaimLink.objects.filter(token_digest__in=digests).values_list("refund", flat=True))
 
 
 def claim(

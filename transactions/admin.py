@@ -13,3 +13,4 @@ class TransactionAdmin(ReadOnlyAdmin):
     list_filter = [NewestOfMerchantFilter, "type", "status", DateFilter, AmountFilter, ModeFilter]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=payment_id"]
+    scanned_fields = ("amount",)

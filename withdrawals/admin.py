@@ -41,6 +41,7 @@ class WithdrawalAdmin(ActingAdmin):
     list_filter = [MerchantFilter, HeldFilter, "status", DateFilter, AmountFilter, ModeFilter, "bank"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference", "=bank_reference", "=merchant__id"]
+    scanned_fields = ("amount", "reference", "account_last4")
     indexed_filters = frozenset({"hold"})
     object_acts = WITHDRAWAL_ACTS
 

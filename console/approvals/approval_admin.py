@@ -172,7 +172,7 @@ class ApprovalAdmin(ActingAdmin):
     list_filter = [StatusFilter, MoneyFilter]
     list_select_related = ["merchant"]
     search_fields = ["=subject_id"]
-    search_help_text = gettext_lazy("Search by id of a withdrawal, refund, return or bank transaction.")
+    scanned_fields = ("amount", "account_last4")
     ordering = ["requested_at", "id"]
     indexed_filters = frozenset({"status"})
 

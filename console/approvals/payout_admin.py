@@ -141,8 +141,10 @@ class PayoutAccountAdmin(ActingAdmin):
     list_display = ["id", "merchant", "bank_code", "account_last4", "added_by", "usable_at", "removed_at"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=merchant__id"]
+    scanned_fields = ("account_last4",)
     search_help_text = gettext_lazy(
-        "Search by id of an account or a merchant. Add accounts on the page of the merchant."
+        "Search by id of an account or a merchant, or its last four digits. "
+        "Add accounts on the page of the merchant."
     )
     ordering = ["-added_at", "-id"]
     sortable_by = ("added_at",)

@@ -1,6 +1,6 @@
-"""One search for all of the console: ids, references, amounts in baht, and ids of banks and slips."""
+"""The search of the header, in the console and in a shop: what the lists find, also while somebody types."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -14,6 +14,7 @@ from django.contrib.admin.utils import (
     lookup_field,
     quote,
 )
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -22,26 +23,31 @@ from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
+from console.people import page_limits
 from console.people.roles import SECTIONS
-from core import ids, money, plain_text
-from core.console import admin_lists
+from core import plain_text, request_context
+from core.console import admin_columns, admin_search
+from core.http import rate_limits
+from core.http.rate_limits import RateLimit
 
-# Rows of one list that the page shows.
-MAX_ROWS = 10
+# Rows of one list that the page shows, and that are shown while somebody types.
+MAX_ROWS, MAX_TYPED = 10, 4
 MAX_LENGTH = 200
-# Lists that are searched, in the order of the menu. Each searches its own fields by index.
+# Of one person. Somebody who types asks three times a second.
+RATE = RateLimit(per_second=3, burst=40)
+# Lists that are searched, in the order of the menu.
 SEARCHED = [
     label
     for section in SECTIONS
     for label in section.lists
-    if label not in ("reconciliation.reconciliationexception", "auth.user", "auth.group")
+    if label not in ("reconciliation.reconciliationexception", "auth.group")
 ]
-# Lists in which an amount finds rows. Amounts have no index, so only the newest rows are read.
-WITH_AMOUNTS = (
-    "payments.payment",
-    "refunds.refund",
-    "withdrawals.withdrawal",
-    "reconciliation.banktransaction",
+# Those that are searched while somebody types.
+TYPED = frozenset(
+    {
+        *("payments.payment", "links.paymentlink", "refunds.refund", "withdrawals.withdrawal"),
+        *("settlements.settlement", "merchants.merchant", "reconciliation.banktransaction", "auth.user"),
+    }
 )
 EMPTY = "-"
 
@@ -56,69 +62,64 @@ class Found:
     all_url: str
 
 
-def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
-    """The page of results, or the page of the only row that was found."""
+def lists(site: Any, request: HttpRequest) -> list[Any]:
+    """The lists of a site that this person may search."""
+    found = (site._registry[apps.get_model(label)] for label in site.searched)
+    return [each for each in found if each.has_view_permission(request)]
+
+
+def view(site: admin.AdminSite, request: HttpRequest, is_typed: bool = False) -> HttpResponse:
+    """The page of results, or the page of the only row that was found. `is_typed`: the first rows as options.
+
+    What somebody types finds nobody by name or account, because each such search is recorded.
+    """
+    searched = lists(site, request)
+    if not searched:
+        raise PermissionDenied
+    room = rate_limits.consume(f"search:{request.user.pk}", RATE)
+    if room is not None and not room.allowed:
+        return page_limits.too_many_searches(request, room.retry_after)
+    if is_typed:
+        request_context.hide_personal_data()
+        searched = [each for each in searched if each.opts.label_lower in TYPED]
     query = plain_text.visible(request.GET.get("q", ""))[:MAX_LENGTH]
     with transaction.atomic():  # many small statements: each alone would be a transaction of its own
-        found, is_limited = _search(site, request, query) if query and "\0" not in query else ([], False)
+        is_sought = query and "\0" not in query
+        found = _search(searched, request, query, MAX_TYPED if is_typed else MAX_ROWS) if is_sought else []
     urls = [url for each in found for url, _cells in each.rows]
+    if is_typed:
+        context = {"found": found, "count": len(urls), "query": query}
+        return TemplateResponse(request, "admin/search_options.html", context)
     if len(urls) == 1:
         return HttpResponseRedirect(urls[0])
-    context = {
-        **site.each_context(request),
-        "title": _("Search"),
-        "query": query,
-        "found": found,
-        "is_limited": is_limited,
-        "newest": f"{admin_lists.FILTERED_ROWS:,}",
-    }
-    return TemplateResponse(request, "admin/search.html", context)
+    note = admin_search.limit_note() if getattr(request, "is_search_limited", False) else ""
+    page = {"title": _("Search"), "query": query, "found": found, "note": note}
+    return TemplateResponse(request, "admin/search.html", site.each_context(request) | page)
 
 
-def _search(site: admin.AdminSite, request: HttpRequest, query: str) -> tuple[list[Found], bool]:
-    """What was found, and whether older rows with this amount may exist."""
-    searched = [
-        model_admin for model_admin in _admins(site, SEARCHED) if model_admin.has_view_permission(request)
-    ]
-    exact = [found for each in searched if (found := _by_text(each, request, query))]
+def _search(searched: list[Any], request: Any, query: str, limit: int) -> list[Found]:
+    found = [each for page in searched if (each := _by_text(page, request, query, limit))]
     # Other lists find rows that belong to this id. The first list of the menu has the row itself.
-    key = quote(ids.of_payment(query))
-    own = [found for found in exact if any(key in url for url, _cells in found.rows)]
-    if own:
-        return own[:1], False
-    satang = money.parse(query)
-    if satang is None:
-        return exact, False
-    with_amounts = [each for each in _admins(site, WITH_AMOUNTS) if each.has_view_permission(request)]
-    by_amount = [_by_amount(each, request, satang) for each in with_amounts]
-    return [*exact, *(found for found, _limited in by_amount if found)], any(
-        limited for _found, limited in by_amount
-    )
+    keys = {key for each in request.__dict__.get("searched_ids", {}).values() for key in each}
+    own = [each for each in found if len(keys) == 1 and any(quote(*keys) in url for url, _cells in each.rows)]
+    return own[:1] or found
 
 
-def _admins(site: admin.AdminSite, labels: Iterable[str]) -> list[Any]:
-    return [site._registry[apps.get_model(label)] for label in labels]
-
-
-def _by_text(model_admin: Any, request: HttpRequest, query: str) -> Found | None:
+def _by_text(model_admin: Any, request: HttpRequest, query: str, limit: int) -> Found | None:
     rows, _may_repeat = model_admin.get_search_results(request, model_admin.get_queryset(request), query)
-    return _found(model_admin, request, rows, urlencode({"q": query}))
+    return _found(model_admin, request, rows, query, limit)
 
 
-def _by_amount(model_admin: Any, request: HttpRequest, satang: int) -> tuple[Found | None, bool]:
-    rows, is_limited = admin_lists.newest(model_admin.get_queryset(request))
-    return _found(model_admin, request, rows.filter(amount=satang), ""), is_limited
-
-
-def _found(model_admin: Any, request: HttpRequest, rows: Any, query: str) -> Found | None:
+def _found(model_admin: Any, request: HttpRequest, rows: Any, query: str, limit: int) -> Found | None:
     meta = model_admin.opts
     related = model_admin.get_list_select_related(request)
     shown = rows.select_related(*related) if isinstance(related, list | tuple) and related else rows
-    newest = list(shown.order_by("-pk")[:MAX_ROWS])
+    newest = list(shown.order_by("-pk")[:limit])
     if not newest:
         return None
     model_admin.prepare_rows(newest)
-    columns = list(model_admin.get_list_display(request))
+    names = getattr(model_admin, "search_columns", ()) or model_admin.get_list_display(request)
+    columns = admin_columns.columns(model_admin.model, names)
     page = f"admin:{meta.app_label}_{meta.model_name}"
     return Found(
         label=capfirst(meta.verbose_name_plural),
@@ -130,7 +131,7 @@ def _found(model_admin: Any, request: HttpRequest, rows: Any, query: str) -> Fou
             )
             for row in newest
         ],
-        all_url=f"{reverse(f'{page}_changelist')}?{query}" if query and len(newest) == MAX_ROWS else "",
+        all_url=f"{reverse(f'{page}_changelist')}?{urlencode({'q': query})}" if len(newest) == limit else "",
     )
 
 

@@ -1,5 +1,6 @@
 """Everything about one payment that staff see on its page."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
@@ -15,6 +16,8 @@ from core.console.summaries import context
 from ledger.models import Entry
 from payments.admin import PaymentAdmin
 from payments.models import Payment, PaymentStatus
+from reconciliation.exceptions import payer_names
+from reconciliation.models import BankTransaction
 from timeline import pages
 from webhooks.models import Delivery, DeliveryAttempt
 
@@ -27,6 +30,11 @@ class PaymentPageAdmin(PaymentAdmin):
 
     change_form_template = "admin/payment.html"
     object_acts = PAYMENT_ACTS
+
+    def found_elsewhere(self, texts: list[str]) -> Iterable[Any]:
+        """Those of the payer with this name: bank transactions have it in an index."""
+        named = BankTransaction.objects.filter(pk__in=payer_names.find(texts[0]))
+        return named.exclude(payment=None).values_list("payment", flat=True)
 
     def page_context(self, request: HttpRequest, row: Payment) -> dict[str, Any]:
         """Each part needs the right to view its model."""

@@ -64,6 +64,7 @@ def refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
 
 LOCKED_OUT = _("Too many failed logins. Wait, or ask a colleague with the permission to lift lockouts.")
 TOO_MANY_IN_A_MINUTE = _("Too many logins or answers within a minute. Try again in a minute.")
+TOO_MANY_SEARCHES = _("Too many searches within a minute. Wait a few seconds, and search again.")
 HASHING_BUSY = _("Somebody else is logging in. Try again in a moment.")
 TOO_MANY_AT_ONCE = _("Too many colleagues open pages at the same time. Try again in a moment.")
 PAGE_TOO_SLOW = _("Reading this page from the database takes too long. Use narrower filters.")
@@ -85,6 +86,10 @@ def _later(request: HttpRequest, status: int, retry_after: int, message: Promise
 def too_many_requests(request: HttpRequest) -> HttpResponse:
     """The page for more requests of one party than allauth allows in a minute."""
     return _later(request, 429, 60, TOO_MANY_IN_A_MINUTE)
+
+
+def too_many_searches(request: HttpRequest, retry_after: int) -> HttpResponse:
+    return _later(request, 429, retry_after, TOO_MANY_SEARCHES)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

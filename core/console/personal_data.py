@@ -15,6 +15,8 @@ PERMISSION = "audit_trail.view_personal_data"
 NAME_FIELDS = frozenset({"payer_name", "client_name", "account_name"})
 """Columns with names of customers."""
 ACCOUNT_FIELDS = frozenset({"account_last4"})
+END_FIELDS = frozenset({*ACCOUNT_FIELDS, "card_last4", "payer_account"})
+"""What a search compares with the last four digits of an account or card."""
 MASK = "x"
 LEADING_VOWELS = "เแโใไ"
 """Thai writes them before the consonant that they are spoken after."""

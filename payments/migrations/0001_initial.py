@@ -197,7 +197,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(condition=models.Q(('reference__isnull', False)), fields=['reference', 'merchant', 'created_at', 'id'], name='payment_by_reference'),
+            index=models.Index(django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower('reference'), 'C'), models.F('merchant'), models.F('created_at'), models.F('id'), condition=models.Q(('reference__isnull', False)), name='payment_by_reference'),
         ),
         migrations.AddIndex(
             model_name='payment',

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.contrib import admin
@@ -17,13 +19,15 @@ from django.utils.translation import gettext_lazy as _
 
 import banks
 from audit_trail.bulk_acts import BulkActPages, ChosenRow
-from core import clock, ids, money, plain_text
-from core.console import admin_columns
+from core import clock, ids, money
+from core.console import admin_columns, personal_data
 from core.console.admin_filters import AmountFilter, ModeFilter
 from core.console.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
+from core.console.admin_search import texts_of
+from core.database.columns import same
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
-from reconciliation.exceptions import detail_page, summaries
+from reconciliation.exceptions import detail_page, payer_names, summaries
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, VIEW_PERMISSION
 from reconciliation.models import BankNotification, ReconciliationException, listing
 
@@ -105,7 +109,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
     list_select_related = ["merchant"]
     ordering = DEFAULT_ORDERING
     search_fields = ["search_text"]
-    search_help_text = _("Search by reference, bank reference, amount or id.")
+    search_help_text = _("Search by reference, bank reference, amount, id, or the payer's name.")
     sortable_by = None
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -123,18 +127,22 @@ class ReconciliationExceptionAdmin(BulkActPages):
 
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Exceptions with this id or amount, and newer ones with all words in their ids and references."""
-        texts = [text for text in plain_text.spellings(search_term) if text]
+        texts = texts_of(search_term)
         if not texts:
             return queryset, False
         known = ReconciliationException.objects.all()
         newer = known.filter(opened_at__gt=older) if (older := _newest_not_searched()) else known
-        sources = [known.filter(pk__in=texts)]
+        if named := payer_names.find(texts[0]):
+            self.record_search({"name": personal_data.masked_name(texts[0]), "rows": len(named)})
+        sources = [known.filter(pk__in=[*texts, *named])]
         for text in texts:
             words = text.upper().split()
             sources.append(newer.filter(*(Q(search_text__contains=word) for word in words)))
         # The rows of messages do not name the payment of what they contradict, which can change.
-        named = Payment.objects.filter(Q(pk__in=texts) | Q(reference__in=texts))
-        about = BankNotification.objects.filter(bank_transaction__payment__in=named)
+        payments = Payment.objects.filter(
+            reduce(or_, (Q(pk=text) | same("reference", text) for text in texts))
+        )
+        about = BankNotification.objects.filter(bank_transaction__payment__in=payments)
         sources.append(known.filter(pk__in=about.values("pk")))
         if (amount := money.parse(search_term)) is not None:
             sources.append(known.filter(amount=amount))

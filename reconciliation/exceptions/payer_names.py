@@ -1,14 +1,15 @@
-"""Find bank transactions by the beginning of the payer's name, with or without a title.
+"""Find bank transactions by the beginning of the payer's name, with any title, or of the family name.
 
 Names are stored as `core.plain_text.name` returns them.
 """
 
 from core import plain_text
+from core.console import personal_data
 from core.console.admin_lists import MAX_FOUND
 from core.database import rows
 
-MIN_LENGTH = 3
-# Each beginning is a range of the index. U+10FFFF is behind every other character.
+# Each beginning is a range of an index, of names or of last words. U+10FFFF is behind all other characters.
+# A family name of several words (ณ อยุธยา) is found by its last one, and compared.
 FIND = """
 SELECT found.id FROM unnest(%s::text[]) AS beginning, LATERAL (
     SELECT id FROM reconciliation_banktransaction
@@ -17,29 +18,43 @@ SELECT found.id FROM unnest(%s::text[]) AS beginning, LATERAL (
     LIMIT %s
 ) AS found
 UNION
+SELECT found.id FROM unnest(%s::text[]) AS surname, LATERAL (
+    SELECT id FROM reconciliation_banktransaction
+    WHERE payer_name LIKE '%% %%' AND matched_at IS NOT NULL
+        AND split_part(lower(payer_name), ' ', -1) COLLATE "C" >= split_part(surname, ' ', -1)
+        AND split_part(lower(payer_name), ' ', -1) COLLATE "C" < split_part(surname, ' ', -1) || chr(1114111)
+        AND strpos(lower(payer_name), ' ' || surname) > 0
+    LIMIT %s
+) AS found
+UNION
 SELECT id FROM reconciliation_banktransaction
-WHERE match_result = '' AND lower(payer_name) COLLATE "C" ^@ ANY(%s)
+WHERE match_result = '' AND (lower(payer_name) COLLATE "C" ^@ ANY(%s)
+    OR EXISTS (SELECT FROM unnest(%s::text[]) AS surname WHERE strpos(lower(payer_name), ' ' || surname) > 0))
 """
 
 
-def is_name(text: str) -> bool:
-    """Whether somebody may search for it as a name. Ids and amounts are no names."""
-    name = plain_text.folded(text)
-    has_other = any(each.isdigit() or each in "_@/%\0" for each in name)
-    return len(name) >= MIN_LENGTH and any(each.isalpha() for each in name) and not has_other
-
-
 def find(text: str) -> list[str]:
-    """The ids of at most MAX_FOUND bank transactions, the newest of those that were read."""
-    beginnings = _beginnings(text)
-    found = rows.run(FIND, [beginnings, MAX_FOUND, beginnings]).fetchall()
+    """The ids of at most MAX_FOUND bank transactions, the newest of those that were read.
+
+    None without the right to see names.
+    """
+    if personal_data.is_hidden() or not plain_text.is_name(text):
+        return []
+    names = _names(text)
+    beginnings = sorted(title + each for title in plain_text.TITLES for each in names)
+    values = [beginnings, MAX_FOUND, names, MAX_FOUND, beginnings, names]
+    found = rows.run(FIND, values).fetchall()
     return sorted((bank_transaction_id for (bank_transaction_id,) in found), reverse=True)[:MAX_FOUND]
 
 
-def _beginnings(text: str) -> list[str]:
-    """How a bank can have written it: with any title and dash. A typed title may be part of the name."""
+def _names(text: str) -> list[str]:
+    """How a bank can have written it: with any dash. A typed title may be part of the name."""
     names = {plain_text.folded(text).lower(), plain_text.person(text)}
-    names = {
-        each.replace("-", dash) for each in names if len(each) >= MIN_LENGTH for dash in plain_text.DASHES
-    }
-    return sorted(title + each for title in plain_text.TITLES for each in names)
+    return sorted(
+        {
+            each.replace("-", dash)
+            for each in names
+            if len(each) >= plain_text.MIN_NAME
+            for dash in plain_text.DASHES
+        }
+    )

@@ -489,6 +489,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banktransaction',
+            index=models.Index(django.db.models.functions.comparison.Collate(models.Func(django.db.models.functions.text.Lower('payer_name'), models.Value(' '), models.Value(-1), function='split_part'), 'C'), condition=models.Q(('payer_name__contains', ' '), ('matched_at__isnull', False)), name='banktxn_by_payer_last_word'),
+        ),
+        migrations.AddIndex(
+            model_name='banktransaction',
             index=models.Index(condition=models.Q(('slip_reference', ''), _negated=True), fields=['slip_reference'], name='banktxn_by_slip_reference'),
         ),
         migrations.AddConstraint(

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Func, Q, Value
 from django.db.models.functions import Collate, Lower
 
 from core import digests, vault
@@ -285,6 +285,11 @@ class BankTransaction(DigestedRow, StateMachine):
                 Collate(Lower("payer_name"), "C"),
                 condition=~Q(payer_name="") & IS_MATCHED,
                 name="banktxn_by_payer_name",
+            ),
+            models.Index(
+                Collate(Func(Lower("payer_name"), Value(" "), Value(-1), function="split_part"), "C"),
+                condition=Q(payer_name__contains=" ") & IS_MATCHED,
+                name="banktxn_by_payer_last_word",
             ),
             models.Index(
                 fields=["slip_reference"], condition=~Q(slip_reference=""), name="banktxn_by_slip_reference"

@@ -201,13 +201,17 @@ def test_unsupported_admin_sort_order_is_ignored(admin_client: Client, shop: Sho
             assert page.index(newer) < page.index(older), query
 
 
-def test_admin_search_matches_whole_values(admin_client: Client, shop: Shop) -> None:
+def test_admin_search_matches_whole_values_and_beginnings(admin_client: Client, shop: Shop) -> None:
     one = shop.qr_code(reference="order 17")["payment_id"]
     other = shop.qr_code(reference="order 18")["payment_id"]
     for query in ("q=order+17", f"q={one}", f"q=+{one}+"):
         assert one in (page := shown(admin_client, query)), query
         assert other not in page, query
-    assert one not in shown(admin_client, "q=order")
+    for query in ("q=order", f"q={one[:7]}"):
+        assert one in (page := shown(admin_client, query)), query
+        assert other in page, query
+    for query in ("q=rder", "q=or", "q=17"):
+        assert one not in shown(admin_client, query), query
 
 
 def test_admin_list_count_stops_at_the_limit(

@@ -13,12 +13,18 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from core.console import admin_lists
+from audit_trail.acts import Act
+from audit_trail.models import AuditRecord
+from console.lists import search as search_page
+from core.console import admin_lists, admin_search
+from core.http.rate_limits import RateLimit
 from reconciliation.models import BankTransaction
-from refunds.models import Refund
+from refunds.models import ClaimLink, Refund
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.exports.exported import rows_of, written
 from tests.console.lists.query_plans import unbounded
+from tests.reconciliation.builders import staff_client
+from tests.refunds.builders import NOBODY, RefundShop
 
 pytestmark = pytest.mark.slow
 
@@ -135,7 +141,7 @@ def test_amount_looks_at_the_newest_rows_and_says_so(
             moved.shift(timedelta(seconds=1))
         page = text_of(search(admin_client, "1998"))
     assert [payment_page(code) in page for code in codes] == [False, True, True]
-    assert "the newest 2 rows" in page
+    assert "among the newest 2." in page
 
 
 @pytest.mark.parametrize(
@@ -143,7 +149,7 @@ def test_amount_looks_at_the_newest_rows_and_says_so(
 )
 def test_search_in_vain_says_how_to_search(db: None, admin_client: Client, query: str) -> None:
     page = text_of(search(admin_client, query))
-    assert "Search by a whole id" in page
+    assert "Search by an id or a reference" in page
     assert "<script>&" not in page and "“<script>" not in page
 
 
@@ -152,20 +158,153 @@ def test_search_finds_only_what_the_user_may_view(shop: Shop) -> None:
     person = User.objects.create_user("malee", is_staff=True)
     client = Client()
     client.force_login(person)
-    assert "Nothing was found." in text_of(search(client, code["payment_id"]))
+    assert search(client, code["payment_id"]).status_code == 403
+    assert "global-search" not in client.get("/admin/").content.decode()
     person.user_permissions.add(Permission.objects.get(codename="view_payment"))
     assert search(client, code["payment_id"]).headers["Location"] == payment_page(code)
     assert Client().get("/admin/search/?q=x").status_code == 302
 
 
+@pytest.mark.parametrize("query", ["1998 บาท", "1,998.00 บาท", "฿1,998.00", "1998"])
+def test_list_of_payments_takes_an_amount_as_the_header_does(
+    shop: Shop, admin_client: Client, query: str
+) -> None:
+    code, other = shop.qr_code(amount=199_800), shop.qr_code(amount=19_980)
+    page = text_of(admin_client.get("/admin/payments/payment/", {"q": query}))
+    assert (code["payment_id"] in page, other["payment_id"] in page) == (True, False)
+    assert "Search by id, reference, bank reference" in page
+    assert "the payer&#x27;s name" in page
+
+
+def test_id_is_found_in_any_case_and_by_its_beginning(shop: Shop, admin_client: Client) -> None:
+    code = shop.qr_code()
+    key = code["payment_id"]
+    for query in (key.upper(), key.lower(), key[:20], key[:20].upper(), code["qr_code_id"].lower()):
+        assert search(admin_client, query).headers["Location"] == payment_page(code), query
+    for query in (f"{key}x", key[:20] + "0" * 10, "pay_", "zzz_" + key[4:]):
+        page = admin_client.get("/admin/payments/payment/", {"q": query})
+        assert list(page.context["cl"].result_list) == [], query
+
+
+def test_list_of_refunds_finds_those_of_a_payment_in_any_case(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client
+) -> None:
+    refunds = RefundShop(shop, bank)
+    refund_id = refunds.refund(key := refunds.paid(), amount=100)["refund_id"]
+    for query in (key.lower(), key[:20], "1.00", refund_id.upper()):
+        page = admin_client.get("/admin/refunds/refund/", {"q": query})
+        assert [row.pk for row in page.context["cl"].result_list] == [refund_id], query
+
+
+def test_ids_of_one_beginning_are_listed_the_newest_first(
+    shop: Shop, admin_client: Client, noon: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_search, "MAX_IDS", 2)
+    with time_machine.travel(noon, tick=False) as moved:
+        codes = []
+        for _ in range(3):
+            codes.append(shop.qr_code())
+            moved.shift(timedelta(seconds=1))
+        page = text_of(search(admin_client, codes[0]["payment_id"][:7]))
+    assert [payment_page(code) in page for code in codes] == [False, True, True]
+
+
+@pytest.mark.parametrize("query", ["inv-2026-0042", "INV-2026", "Inv", "inv\u20112026\u2011๐๐๔๒"])
+def test_reference_is_found_in_any_case_and_by_its_beginning(
+    shop: Shop, admin_client: Client, query: str
+) -> None:
+    code = shop.qr_code(reference="INV-2026-0042")
+    shop.qr_code(reference="2026-0042")
+    assert search(admin_client, query).headers["Location"] == payment_page(code)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://pay.example/pay/{}", "pay.example/pay/{}/state?lang=th", "see https://x/pay/{}, ok?"],
+)
+def test_address_of_a_payment_page_leads_to_its_payment(
+    shop: Shop, admin_client: Client, address: str
+) -> None:
+    code = shop.qr_code()
+    address = address.format(code["qr_code_id"])
+    assert search(admin_client, address).headers["Location"] == payment_page(code)
+    assert code["payment_id"] in text_of(admin_client.get("/admin/payments/payment/", {"q": address}))
+    assert search(admin_client, payment_page(code)).headers["Location"] == payment_page(code)
+
+
+def test_addresses_of_link_and_claim_pages_lead_to_the_link_and_the_refund(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client
+) -> None:
+    link = shop.post("/v1/payment-links", {"amount": 100}).json()
+    page = f"/admin/links/paymentlink/{quote(link['payment_link_id'])}/change/"
+    assert search(admin_client, link["url"]).headers["Location"] == page
+    refund = RefundShop(shop, bank)
+    refund_id = refund.refund(refund.paid(payer=NOBODY))["refund_id"]
+    shop.post(f"/v1/refunds/{refund_id}/claim-link", {})
+    url = f"https://pay.example/claim/{ClaimLink.objects.get().token}"
+    page = f"/admin/refunds/refund/{quote(refund_id)}/change/"
+    assert search(admin_client, url).headers["Location"] == page
+    assert "Nothing was found." in text_of(search(admin_client, url[:-1]))
+
+
+def test_staff_are_found_by_those_who_may_see_people(admin_client: Client, shop: Shop) -> None:
+    person = User.objects.create_user("somying", first_name="Somying", last_name="Rakdee", is_staff=True)
+    for query in ("somying", "rakdee"):
+        assert search(admin_client, query).headers["Location"] == f"/admin/auth/user/{person.pk}/change/"
+    other = staff_client("malee", "view_payment")
+    assert "somying" not in text_of(search(other, "rakdee"))
+
+
+def typed(client: Client, query: str) -> str:
+    return text_of(client.get("/admin/search/typed/", {"q": query}))
+
+
+def test_typed_search_shows_merchant_masked_payer_and_state(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client
+) -> None:
+    code = shop.qr_code(reference="order 17")
+    bank.notify(code, payer_name="Somchai Jaidee")
+    options = typed(admin_client, "order 1")
+    assert f'role="option" aria-selected="false" id="found-1-1" data-url="{payment_page(code)}"' in options
+    for text in (shop.merchant.name, "S*** J***", "Succeeded", "order 17", 'data-count="1 found"'):
+        assert text in options, text
+    assert "<a " not in options
+    assert "Somchai" not in options
+
+
+def test_typed_search_finds_nobody_by_name_or_account_and_is_not_recorded(
+    shop: Shop, bank: SandboxBankClient, admin_client: Client
+) -> None:
+    bank.notify(shop.qr_code(), payer_name="Somchai Jaidee", payer_account="4051239876")
+    for query in ("somchai", "jaidee", "9876", "", "\0", "%"):
+        assert 'id="found-1' not in typed(admin_client, query), query
+    assert not AuditRecord.objects.filter(act=Act.SEARCHED).exists()
+
+
+def test_person_who_searches_without_a_pause_is_refused_and_others_are_not(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_page, "RATE", RateLimit(per_second=0.01, burst=3))
+    eager, other = staff_client("eager", "view_payment"), staff_client("other", "view_payment")
+    for path in ("/admin/search/", "/admin/search/typed/", "/admin/search/"):
+        assert eager.get(path, {"q": "order"}).status_code == 200
+    for path in ("/admin/search/", "/admin/search/typed/"):
+        refused = eager.get(path, {"q": "order"})
+        assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (429, True)
+        assert "Too many searches" in refused.content.decode()
+    assert other.get("/admin/search/", {"q": "order"}).status_code == 200
+    assert eager.get("/admin/payments/payment/").status_code == 200
+
+
 def test_search_reads_a_bounded_number_of_rows(admin_client: Client) -> None:
-    for query in ("pay_0oK6g2e1hUFoYaGSFYfTawPygcv", "order 17", "1998.00"):
+    for query in ("pay_0oK6g2e1hUFoYaGSFYfTawPygcv", "order 17", "1998.00", "9876", "Somchai Jaidee"):
         with CaptureQueriesContext(connection) as captured:
             search(admin_client, query)
         read = [each["sql"] for each in captured if each["sql"].startswith("SELECT")]
         assert len(read) < 80
-        # `test_amount_looks_at_the_newest_rows_and_says_so` checks the limit of amounts.
-        for sql in (each for each in read if '"amount" = ' not in each):
+        # `test_amount_looks_at_the_newest_rows_and_says_so` checks the limit of what has no index.
+        scanned = ('"amount" = ', 'last4" = ', 'payer_account_sealed" = ', '"payer_name"::text)')
+        for sql in (each for each in read if not any(part in each for part in scanned)):
             assert unbounded(sql, small=SMALL) == [], sql
 
 
