@@ -105,6 +105,16 @@ class NarrowedPages:
             with shop_fence.lifted():
                 super().record_view(object_id)  # type: ignore[misc]
 
+    def found_elsewhere(self, texts: list[str]) -> Any:
+        with shop_fence.lifted():  # the list is narrowed after it
+            return super().found_elsewhere(texts)  # type: ignore[misc]
+
+    def record_search(self, details: dict[str, Any]) -> None:
+        """As `record_view`."""
+        if request_context.current().actor.startswith("staff:"):
+            with shop_fence.lifted():
+                super().record_search(details)  # type: ignore[misc]
+
     def has_value(self, row: Any, name: str) -> bool:
         """A field goes before a method of the page with its name, such as `url`."""
         field = admin_columns.field_of(self.model, name)
@@ -123,7 +133,7 @@ def narrowed(page: type[Any], **shown: Any) -> type[Any]:
 
     It has only the acts that some role of shops may do.
     """
-    none = {"list_filter": (), "inlines": (), "object_acts": (), "search_help_text": "", "exclude": ()}
+    none = {"list_filter": (), "inlines": (), "object_acts": (), "search_columns": (), "exclude": ()}
     acts = tuple(each for each in shown.get("object_acts", ()) if each.permission in PERMISSIONS)
     bases = (NarrowedPages, page) if issubclass(page, ActPages) else (NarrowedPages, ActPages, page)
     return type(f"Shop{page.__name__}", bases, none | shown | {"object_acts": acts})

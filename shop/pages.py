@@ -69,6 +69,7 @@ _register(
     PaymentAdmin,
     newest_first=NEWEST_FIRST,
     list_display=["id", "reference", "status_now", "baht", "created_at"],
+    search_columns=["id", "reference", "payer", "status_now", "baht", "created_at"],
     list_filter=[StatusFilter, DateFilter, AmountFilter],
     list_select_related=False,
     fields=[

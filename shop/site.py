@@ -22,7 +22,16 @@ from shop.models import Membership
 
 Handler = Callable[[HttpRequest], HttpResponse]
 View = Callable[..., Any]
-SITE_PAGES = {"index", "login", "logout", "jsi18n", "password_change", "password_change_done"}
+SITE_PAGES = {
+    "index",
+    "login",
+    "logout",
+    "jsi18n",
+    "password_change",
+    "password_change_done",
+    "search",
+    "search_typed",
+}
 MODEL_PAGES = ("_changelist", "_change", "_act", "_list_act")
 CLOSED = _("These pages are not set up yet. Ask the operator of the service to look at its check.")
 LOOKS_ONLY = _("You look at the shop as its owner does, and can change nothing.")
@@ -48,6 +57,10 @@ class ShopRequests:
 class ShopSite(SiteOfPeople):
     index_template = "shop/index.html"
     site_url = None
+    searched = (
+        *("payments.payment", "links.paymentlink", "refunds.refund", "withdrawals.withdrawal"),
+        *("settlements.settlement", "transactions.transaction"),
+    )
 
     def has_permission(self, request: HttpRequest) -> bool:
         return sign_in.is_complete(request) and entrance.enter(request) is not None
