@@ -98,15 +98,71 @@ document.addEventListener("keydown", (event) => {
     else if (event.key === "k") choose(chosen - 1);
 });
 
+// What is found for the text of a field, unless it has changed meanwhile.
+async function askFor(input, url) {
+    const typed = input.value;
+    const answer = await fetch(`${url}?${new URLSearchParams({ q: typed })}`);
+    return answer.ok && !answer.redirected && typed === input.value ? answer : null;
+}
+
+// What the search finds while somebody types: a combobox with a list (WAI-ARIA). Without it, Enter sends the form.
+const search = document.querySelector("#search"), found = document.querySelector("#found");
+const chosenOption = () => found.querySelector("[aria-selected=true]");
+
+function chooseOption(option) {
+    chosenOption()?.setAttribute("aria-selected", "false");
+    option?.setAttribute("aria-selected", "true");
+    option?.scrollIntoView({ block: "nearest" });
+    search.setAttribute("aria-activedescendant", option?.id ?? "");
+}
+
+function showFound(isOpen) {
+    found.hidden = !isOpen;
+    search.setAttribute("aria-expanded", String(isOpen));
+    chooseOption(null);
+}
+
+function pressInSearch(event) {
+    if (found.hidden || event.isComposing) return;
+    const options = [null, ...found.children], at = Math.max(0, options.indexOf(chosenOption()));
+    const step = { ArrowDown: 1, ArrowUp: options.length - 1 }[event.key];
+    if (step) chooseOption(options[(at + step) % options.length]);
+    else if (event.key === "Enter" && at) options[at].click();
+    else if (event.key === "Escape") showFound(false);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+}
+
+if (search) {
+    const roles = { role: "combobox", "aria-autocomplete": "list", "aria-controls": "found", "aria-expanded": "false" };
+    for (const [name, value] of Object.entries(roles)) search.setAttribute(name, value);
+    let waiting;
+    search.addEventListener("input", () => {
+        clearTimeout(waiting);
+        showFound(false);
+        if (search.value.trim().length > 1) waiting = setTimeout(async () => {
+            const answer = await askFor(search, search.dataset.typed);
+            if (!answer || document.activeElement !== search) return;
+            found.innerHTML = await answer.text();
+            showFound(true);
+            document.querySelector("#found-count").textContent = found.lastElementChild.dataset.count;
+        }, 200);
+    });
+    search.addEventListener("keydown", pressInSearch);
+    search.addEventListener("blur", () => showFound(false));
+    found.addEventListener("pointerdown", (event) => event.preventDefault()); // the focus stays
+    found.addEventListener("click", (event) => location.assign((event.target.closest("li") ?? found.lastElementChild).dataset.url));
+}
+
 // Merchants for what is typed into a filter.
 for (const input of document.querySelectorAll("input[data-suggestions]")) {
     let waiting;
     input.addEventListener("input", () => {
         clearTimeout(waiting);
         waiting = setTimeout(async () => {
-            const typed = input.value;
-            const answer = await fetch(`${input.dataset.suggestions}?${new URLSearchParams({ q: typed })}`);
-            if (!answer.ok || typed !== input.value) return;
+            const answer = await askFor(input, input.dataset.suggestions);
+            if (!answer) return;
             const { suggestions } = await answer.json();
             input.list.replaceChildren(...suggestions.map((text) => Object.assign(document.createElement("option"), { value: text })));
         }, 150);
