@@ -182,15 +182,19 @@ def logo(request: HttpRequest, version: str) -> HttpResponse:
     return HttpResponse(picture, content_type="image/png", headers=headers)
 
 
+def check_open(payment: Payment, now: datetime) -> None:
+    """Raises QrCodeGone unless the code waits for its money, and its shop may take it."""
+    if (status := payment.status_at(now)) != PaymentStatus.PENDING:
+        raise QrCodeGone(status=status)
+    if payment.merchant.suspended_at is not None:
+        raise QrCodeSuspended(status=PageState.SUSPENDED)
+
+
 def check_payable(payment: Payment, now: datetime) -> None:
-    """Raises QrCodeGone unless the code waits for its money, and no other money arrived for it."""
-    shown = shown_of(payment, now)
-    if shown.state == PageState.REVIEW:
+    """Raises QrCodeGone unless the code is open, and no other money arrived for it."""
+    check_open(payment, now)
+    if (shown := shown_of(payment, now)).state == PageState.REVIEW:
         raise QrCodeInReview(status=shown.state)
-    if shown.state == PageState.SUSPENDED:
-        raise QrCodeSuspended(status=shown.state)
-    if shown.state != PageState.PENDING:
-        raise QrCodeGone(status=payment.status_at(now))
 
 
 def _check_rate(request: HttpRequest, name: str, rate: RateLimit) -> None:

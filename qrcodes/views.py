@@ -15,7 +15,7 @@ from idempotency.views import idempotent, idempotent_insert
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.authentication import ReadWithKey
 from payments import search, usual_amounts
-from payments.models import Payment, PaymentStatus
+from payments.models import Payment
 from qrcodes import images, payment_page, qr_cards, services
 from qrcodes import openapi as docs
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotFound
@@ -103,15 +103,16 @@ def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     A 410 is never a 304, so that caches do not keep the picture of a paid code.
     """
     image_format, qr_code = _image_format(request), services.find(qr_code_id)
-    status = qr_code.payment.status_at(clock.now())
-    is_pending = status == PaymentStatus.PENDING
-    first_wanted = request.headers.get("Accept", "").partition(";")[0].strip().lower()
-    if not is_pending and first_wanted == responses.JSON:
-        raise QrCodeGone(status=status)
-    text, media_type = qr_code.qr_data if is_pending else word_of(status), MEDIA_TYPES[image_format]
+    text, is_open, media_type = qr_code.qr_data, True, MEDIA_TYPES[image_format]
+    try:
+        payment_page.check_open(qr_code.payment, clock.now())
+    except QrCodeGone as gone:
+        if request.headers.get("Accept", "").partition(";")[0].strip().lower() == responses.JSON:
+            raise
+        text, is_open = word_of(str(gone.context["status"])), False
     etag = '"' + hashlib.sha256(f"{media_type} {text}".encode()).hexdigest()[:32] + '"'
     headers = {"ETag": etag, "Vary": "Accept", **PICTURE_HEADERS}
-    if not is_pending:
+    if not is_open:
         picture = images.status_image(text, image_format)
         return HttpResponse(picture, status=410, content_type=media_type, headers=headers)
     if etag in request.headers.get("If-None-Match", ""):

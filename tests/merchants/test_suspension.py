@@ -164,7 +164,15 @@ def test_open_payment_page_says_that_the_shop_takes_no_payments(shop: Shop, bank
     assert heading() == "The shop takes no payments now"
     assert Client().get(f"{path}/state").json() == {"state": "suspended"}
     assert Client().get(f"{path}/card.png").status_code == 410
+    picture = f"/Thai/qr-codes/{code['qr_code_id']}/image"
+    for query, media_type in (("", "image/png"), ("?format=svg", "image/svg+xml")):
+        drawn = Client().get(picture + query)
+        assert (drawn.status_code, drawn["Content-Type"]) == (410, media_type)
+    assert b"EXPIRED" in drawn.content
+    explained = Client().get(picture, headers={"Accept": "application/json"})
+    assert "its shop takes no payments now" in explained.json()["error"]["message"]
     lift(shop)
+    assert Client().get(picture).status_code == 200
     assert heading() == "Scan to pay"
     suspend(shop)
     bank.notify(code)
