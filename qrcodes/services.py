@@ -24,6 +24,8 @@ from webhooks.events import Subscription
 
 # What a code in the place of another one has in common with it. The amount is the same, too.
 RENEWED = ("reference", "metadata", "client_name", "client_bank_name", "client_bank_account")
+# From the first code of an order: an old address makes no codes for ever. `sql/rules.sql` has it too.
+RENEWABLE_FOR = timedelta(days=7)
 
 
 class NotRenewable(Exception):
@@ -155,7 +157,14 @@ def is_renewable(payment: Payment, now: datetime) -> bool:
         and not payment.qr_code.actor
         and payment.merchant.suspended_at is None
         and not _is_order_paid(payment)
+        and now < _first_made_at(payment) + RENEWABLE_FOR
     )
+
+
+def _first_made_at(payment: Payment) -> datetime:
+    """When the first of the codes was made that this payment's took the place of, or it itself."""
+    made_at: datetime = rows.run("SELECT qrcodes_first_made_at(%s)", [payment.pk]).fetchone()[0]
+    return made_at
 
 
 def _is_order_paid(payment: Payment) -> bool:

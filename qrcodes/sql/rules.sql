@@ -1,3 +1,16 @@
+-- When the first code was made in whose place this one stands, if it replaces any: its own time otherwise.
+CREATE OR REPLACE FUNCTION qrcodes_first_made_at(code text) RETURNS timestamptz
+    LANGUAGE sql STABLE
+    AS $$
+WITH RECURSIVE chain AS (
+    SELECT replaces_id, created_at FROM public.qrcodes_qrcode WHERE payment_id = code
+    UNION ALL
+    SELECT earlier.replaces_id, earlier.created_at
+    FROM chain JOIN public.qrcodes_qrcode AS earlier ON earlier.payment_id = chain.replaces_id
+)
+SELECT min(created_at) FROM chain
+$$;
+
 -- A code is of a payment of its merchant that has a code. Such a payment is never deleted and keeps its merchant, so a look
 -- is enough. A foreign key would lock the row of the payment, and write the lock. It is a look after the statement, because
 -- one statement inserts both.
@@ -12,7 +25,8 @@ BEGIN
     ) IS NOT TRUE THEN
         RAISE EXCEPTION 'there is no such payment of the code' USING ERRCODE = 'foreign_key_violation';
     END IF;
-    -- A code takes the place of one that ended unpaid, for the same sum and order, if no later payment of the order succeeded.
+    -- A code takes the place of one that ended unpaid, for the same sum and order, if no later payment of the order succeeded,
+    -- for a week from the first code of the order (`services.RENEWABLE_FOR`).
     -- The unique index says: of one at most.
     IF NEW.replaces_id IS NOT NULL THEN
         IF NOT EXISTS (
@@ -20,6 +34,7 @@ BEGIN
             WHERE ended.id = NEW.replaces_id AND made.id = NEW.payment_id AND ended.merchant_id = NEW.merchant_id
                 AND ended.qr_code_id IS NOT NULL AND ended.status IN ('expired', 'failed')
                 AND ended.amount = made.amount AND ended.reference = made.reference
+                AND made.created_at < public.qrcodes_first_made_at(ended.id) + interval '7 days'
                 AND NOT EXISTS (
                     SELECT FROM public.payments_payment AS paid
                     WHERE paid.reference = ended.reference AND paid.merchant_id = ended.merchant_id

@@ -14,6 +14,7 @@ from core import clock
 from core.http.rate_limits import RateLimit
 from core.work import redis
 from merchants import page_settings, services
+from payments import services as payments
 from payments.models import Payment
 from qrcodes import payment_page
 from qrcodes.models import QrCode
@@ -78,8 +79,6 @@ def test_expired_code_gets_another(helpful: Shop, stores_expiry: bool) -> None:
     code = helpful.qr_code(expiry_minutes=15, **FIELDS)
     with time_machine.travel(clock.now() + timedelta(minutes=16), tick=False):
         if stores_expiry:
-            from payments import services as payments
-
             payments.expire_overdue(now=clock.now(), since=clock.now() - timedelta(hours=1), limit=10)
         made = new_code_of(code)
         assert made != code["qr_code_id"]
@@ -172,6 +171,24 @@ def test_order_that_was_paid_by_another_code_gets_no_new_one(
     assert not QrCode.objects.filter(replaces__isnull=False).exists()
 
 
+def test_old_address_makes_no_code_a_week_after_the_first_one(helpful: Shop) -> None:
+    """However often payers made another one meanwhile. The database refuses it too."""
+    code, began = helpful.qr_code(expiry_minutes=15, **FIELDS), clock.now()
+    for day in (3, 6):
+        with time_machine.travel(began + timedelta(days=day), tick=False):
+            code = {"qr_code_id": new_code_of(code)}
+    with time_machine.travel(began + timedelta(days=7), tick=False):
+        page = page_of(code).content.decode()
+        assert BUTTON not in page
+        assert "Ask the shop for a new code." in page
+        assert new_code_of(code) == code["qr_code_id"]
+        assert Payment.objects.count() == 3
+        payments.expire_overdue(now=clock.now(), since=began, limit=10)
+        other = QrCode.objects.get(pk=helpful.qr_code(**FIELDS)["payment_id"])
+        with pytest.raises(IntegrityError, match="cannot be replaced"), transaction.atomic():
+            _insert_copy(helpful, other, code["qr_code_id"].replace("qr_", "pay_"))
+
+
 def test_only_a_form_makes_a_code(declined: dict[str, Any]) -> None:
     answer = Client().get(f"/pay/{declined['qr_code_id']}/new-code")
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/pay/{declined['qr_code_id']}")
@@ -216,6 +233,7 @@ def _insert_copy(shop: Shop, new: QrCode, replaces: str) -> None:
     payment = Payment.objects.get(pk=new.pk)
     payment.pk = Payment.new_id(clock.now())
     payment.qr_code_id = payment.pk.replace("pay_", "qr_")
+    payment.created_at = payment.updated_at = clock.now()
     payment._state.adding = True
     payment.save(force_insert=True)
     QrCode.objects.create(
