@@ -2,11 +2,12 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import accumulate
+from typing import Any
 
 from django.db.models.functions import Now
 
@@ -21,6 +22,8 @@ LEASE = timedelta(seconds=30)
 PATIENCE_SECONDS, POLL_SECONDS = 3.0, 0.1
 # Maximum number of parallel calls in one batch, even if a bank allows a higher rate.
 MAX_PARALLEL_CALLS = 32
+# Slips get a quarter of a bank's time, so that inquiries make progress however many slips are checked.
+REST_AFTER_SLIP = 3
 # One waiting call per process, because it holds one of the few threads that serve all requests.
 _in_use = threading.Lock()
 
@@ -36,26 +39,29 @@ def ensure_rows(banks: Iterable[str]) -> None:
 
 
 @contextmanager
-def exclusive_call(bank: str) -> Iterator[None]:
+def exclusive_call(bank: str, *, is_about_slip: bool = False) -> Iterator[None]:
     """Lease the bank for the one call of the block, and pause it as its rate requires. Raises BankBusy."""
     if not _in_use.acquire(blocking=False):
         raise BankBusy
     try:
         ensure_rows([bank])
-        lease = _acquire(bank)
+        lease, started = _acquire(bank, {"slips_at__lte": Now()} if is_about_slip else {}), time.monotonic()
         try:
             yield
         finally:
             pause = CallBudget(banks.configured_banks()[bank]).pause_after(1)
-            ours = BankRateLimit.objects.filter(pk=bank, available_at=lease.available_at)
-            ours.update(available_at=Now() + pause)
+            limit = BankRateLimit.objects.filter(pk=bank)
+            limit.filter(available_at=lease.available_at).update(available_at=Now() + pause)
+            if is_about_slip:
+                taken = timedelta(seconds=time.monotonic() - started) + pause
+                limit.update(slips_at=Now() + pause + REST_AFTER_SLIP * taken)
     finally:
         _in_use.release()
 
 
-def _acquire(bank: str) -> BankRateLimit:
+def _acquire(bank: str, conditions: Mapping[str, Any]) -> BankRateLimit:
     deadline = Deadline.after(PATIENCE_SECONDS)
-    available = BankRateLimit.objects.filter(pk=bank, available_at__lte=Now())
+    available = BankRateLimit.objects.filter(pk=bank, available_at__lte=Now(), **conditions)
     while not available.update(available_at=Now() + LEASE):
         if deadline.is_past:
             raise BankBusy

@@ -5,6 +5,7 @@ import core.database.triggers
 import django.db.models.deletion
 import django.db.models.expressions
 import django.db.models.functions.comparison
+import django.db.models.functions.datetime
 import django.db.models.functions.text
 import pgtrigger.compiler
 import pgtrigger.migrations
@@ -47,6 +48,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('bank', models.CharField(max_length=20, primary_key=True, serialize=False)),
                 ('available_at', models.DateTimeField(help_text="When the bank may be called again, by the database's clock. During a batch: the end of the lease.")),
+                ('slips_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text="When the bank may be asked about another slip, by the database's clock.")),
                 ('batch_count', models.IntegerField(db_default=0, default=0, help_text='Batches so far.')),
                 ('silent_batches', models.IntegerField(default=0, help_text='Batches in a row without any answer.')),
             ],

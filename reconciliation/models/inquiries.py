@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from core.database import triggers
 from core.database.columns import PublicId, known
@@ -70,6 +71,9 @@ class BankRateLimit(models.Model):
             "When the bank may be called again, by the database's clock. During a batch: the end of "
             "the lease."
         )
+    )
+    slips_at = models.DateTimeField(
+        db_default=Now(), help_text="When the bank may be asked about another slip, by the database's clock."
     )
     batch_count = models.IntegerField(default=0, db_default=0, help_text="Batches so far.")
     silent_batches = models.IntegerField(default=0, help_text="Batches in a row without any answer.")

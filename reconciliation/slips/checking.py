@@ -18,6 +18,8 @@ from django.utils.translation import gettext as _
 import banks
 from banks import InquiryFailed, SlipLookup, SlipTransfer, UnknownBank, UnreadableMessage
 from core import ids, plain_text, request_context
+from core.http import rate_limits
+from core.http.rate_limits import RateLimit
 from core.thai import slips
 from core.thai.slips import Slip, WalletSlip
 from core.thai.tlv import BadPayload
@@ -33,6 +35,8 @@ log = logging.getLogger("reconciliation")
 TRUEMONEY = "truemoney"
 BANKS_WITH_SLIPS = ["sandbox", *banks.LIVE_BANKS]
 MAX_EARLIER_CHECKS = 20
+# Of one merchant. All merchants of a bank share its time for slips.
+QUESTION_RATE = RateLimit(per_second=0.2, burst=5)
 PAYMENT_CODE_START = "000201"
 """The first field of every payment code."""
 
@@ -180,7 +184,10 @@ def _request_transfer(merchant: Merchant, slip: Slip) -> SlipTransfer | None:
     try:
         adapter = banks.get(merchant.bank, bank_connections.credentials_of(merchant.id))
         assert isinstance(adapter, SlipLookup), "`merchant_for` checks this"
-        with rate_limit.exclusive_call(merchant.bank):
+        room = rate_limits.consume(f"slip-questions:{merchant.id}", QUESTION_RATE)
+        if room is not None and not room.allowed:
+            raise rate_limit.BankBusy
+        with rate_limit.exclusive_call(merchant.bank, is_about_slip=True):
             return adapter.look_up_slip(slip)
     except (UnknownBank, CannotOpen):
         log.error("the bank of merchant %s cannot be asked", merchant.id)

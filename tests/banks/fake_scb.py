@@ -134,10 +134,10 @@ class FakeScb(Receiver):
     def inquired_days(self) -> list[str]:
         return [parse_qs(urlsplit(each.path).query)["transactionDate"][0] for each in self.inquiries]
 
-    def connect(self, shop: Shop) -> str:
+    def connect(self, shop: Shop, biller_id: str = BILLER) -> str:
         """Connect a live shop to this bank. Returns the secret of its notification endpoint."""
         credentials = self.config.credentials
-        config = ConnectionConfig("scb", BILLER, reference3="PTF", credentials=credentials)
+        config = ConnectionConfig("scb", biller_id, reference3="PTF", credentials=credentials)
         _, secret = bank_connections.connect(merchant_id=shop.merchant.id, config=config, now=clock.now())
         shop.merchant.refresh_from_db()
         return str(secret)

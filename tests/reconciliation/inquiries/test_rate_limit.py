@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 import time_machine
+from django.db.models.functions import Now
 
 import banks
 from banks import InquiryFailed, InquiryRequest, InquiryResult
@@ -91,6 +92,27 @@ def test_exclusive_call_holds_and_releases_the_rate_limit(
             pass
     assert sweep_on() == 0, "nothing of its rate is left"
     assert sweep() == 1
+
+
+def test_slips_leave_three_quarters_of_a_bank_to_inquiries(
+    shop: Shop, served_by: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody shows one slip after the other: each question takes part of the time of slips only."""
+    monkeypatch.setattr(rate_limit, "PATIENCE_SECONDS", 0)
+    served_by(per_second=0.001)
+    create_codes(shop, 3)
+    with rate_limit.exclusive_call("sandbox", is_about_slip=True):
+        pass
+    limit = BankRateLimit.objects.get()
+    assert limit.slips_at - limit.available_at >= timedelta(seconds=3000)
+    for _ in range(3):
+        BankRateLimit.objects.update(available_at=Now())
+        with pytest.raises(rate_limit.BankBusy), rate_limit.exclusive_call("sandbox", is_about_slip=True):
+            pass
+        assert sweep() == 1
+    BankRateLimit.objects.update(available_at=Now(), slips_at=Now())
+    with rate_limit.exclusive_call("sandbox", is_about_slip=True):
+        pass
 
 
 def test_longest_due_inquiry_comes_first(shop: Shop, served_by: Answering) -> None:

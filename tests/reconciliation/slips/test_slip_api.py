@@ -9,6 +9,7 @@ import pytest
 import time_machine
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import DatabaseError, transaction
+from django.db.models.functions import Now
 from PIL import Image, ImageFilter
 
 from banks import TransferResult
@@ -17,12 +18,12 @@ from core.http.rate_limits import RateLimit
 from core.thai import thaiqr
 from core.work import decoders, redis
 from qrcodes import images
-from reconciliation.models import BankTransaction, Inquiry, SlipCheck
-from reconciliation.slips import views
+from reconciliation.models import BankRateLimit, BankTransaction, Inquiry, SlipCheck
+from reconciliation.slips import checking, views
 from tests.banks import fake_scb
 from tests.banks.fake_scb import SLIP, FakeScb, error_response, success
 from tests.concurrency import run_concurrently
-from tests.conftest import SandboxBankClient, Shop
+from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.reconciliation.builders import Seller
 from tests.reconciliation.slips.test_slip_check import mini_qr, slip_id
 from tests.refunds.builders import send_due_refunds
@@ -458,3 +459,19 @@ def test_check_of_a_merchant_stands_in_the_timeline(seller: Seller) -> None:
     entries = seller.shop.get(f"/v1/payments/{payment_id}/timeline").json()["timeline"]
     (entry,) = [each for each in entries if each["type"] == "merchant.slip_checked"]
     assert entry["actor"].startswith("key:")
+
+
+def test_merchant_that_shows_forged_slips_uses_up_its_own_questions_only(
+    live: Shop, scb: FakeScb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "QUESTION_RATE", RateLimit(per_second=0.001, burst=2))
+    neighbour = open_shop("Next door", mode="live")
+    scb.connect(neighbour, "010555999999901")
+    scb.on_slip(error_response(404, 1104))
+
+    def show(shop: Shop) -> str:
+        BankRateLimit.objects.update(available_at=Now(), slips_at=Now())
+        return verdict(shop, mini_qr(SLIP["transRef"]))
+
+    assert [show(live) for _ in range(4)] == ["not_found", "not_found", "unknown", "unknown"]
+    assert show(neighbour) == "not_found"
