@@ -99,6 +99,7 @@ WEBHOOK_ATTEMPT_RETENTION_DAYS = number("WEBHOOK_ATTEMPT_RETENTION_DAYS", 90, 1,
 # 0: for ever.
 WEBHOOK_DELIVERY_RETENTION_DAYS = number("WEBHOOK_DELIVERY_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)
 INQUIRY_ANSWER_RETENTION_DAYS = number("INQUIRY_ANSWER_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)
+SLIP_CHECK_RETENTION_DAYS = number("SLIP_CHECK_RETENTION_DAYS", 365, 30, TEN_YEARS, or_zero=True)
 # Days after which names, accounts and messages of payers are erased; 0: never. Amounts and ids stay.
 # A refund goes to the account that paid, so they are kept for 30 days.
 PERSONAL_DATA_RETENTION_DAYS = number("PERSONAL_DATA_RETENTION_DAYS", 0, 30, TEN_YEARS, or_zero=True)

@@ -163,15 +163,7 @@ class PendingEntry(models.Model):
 
     class Meta:
         default_permissions = ()
-        triggers = [
-            triggers.Refuse(
-                "no_update",
-                triggers.UPDATE | triggers.TRUNCATE,
-                "a pending entry is only added and deleted",
-                level=triggers.STATEMENT,
-                is_forbidden=True,
-            )
-        ]
+        triggers = [triggers.never_updated("a pending entry is only added and deleted")]
         constraints = [
             models.CheckConstraint(
                 condition=Q(account_id__regex="^(bank|acquirer|fees|fee_vat):")

@@ -264,6 +264,11 @@ def append_only(message: str) -> Refuse:
     return Refuse("append_only", operation, message, level=STATEMENT, is_forbidden=True)
 
 
+def never_updated(message: str) -> Refuse:
+    """Rows are inserted, and some may be deleted, but they never change."""
+    return Refuse("no_update", UPDATE | TRUNCATE, message, level=STATEMENT, is_forbidden=True)
+
+
 def keep_rows(message: str) -> Refuse:
     """Rows are never deleted."""
     return Refuse("keep_rows", DELETE | TRUNCATE, message, level=STATEMENT, is_forbidden=True)

@@ -1,7 +1,8 @@
 """What goes after its time, by the nightly job `retention`, and the partitions of the next months.
 
 Tables with partitions lose whole months: a row is kept until the days of its setting have passed for the
-last row of its month. Deliveries have a unique key over all months, so they are deleted in batches.
+last row of its month. Deliveries and slip checks have a unique key over all months, so they are deleted in
+batches.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from django.db.models import Model
 
 from core.database import partitions
 from reconciliation.models import InquiryAnswer
+from reconciliation.slips import checking
 from request_log.models import RequestRecord
 from webhooks.delivery import old_deliveries
 from webhooks.models import DeliveryAttempt
@@ -28,7 +30,7 @@ def days_kept() -> dict[type[Model], int | None]:
 
 
 def apply(now: datetime) -> Iterator[str]:
-    """Make partitions ahead, drop old ones, delete old deliveries. Yields a line about each change.
+    """Make partitions ahead, drop old ones, delete old rows of other tables. Yields a line about each change.
 
     Raises DatabaseError at the end if a table could not be changed.
     """
@@ -42,6 +44,8 @@ def apply(now: datetime) -> Iterator[str]:
         # The other tables need theirs.
         except DatabaseError as error:
             errors.append(error)
+    if days := settings.SLIP_CHECK_RETENTION_DAYS:
+        yield f"deleted {checking.delete_old(now - timedelta(days=days))} slip checks"
     if days := settings.WEBHOOK_DELIVERY_RETENTION_DAYS:
         # Younger ones still have attempts.
         days = max(days, settings.WEBHOOK_ATTEMPT_RETENTION_DAYS)

@@ -765,6 +765,10 @@ class Migration(migrations.Migration):
             model_name='slipcheck',
             index=models.Index(fields=['checked_at'], name='slipcheck_newest_first'),
         ),
+        migrations.AddIndex(
+            model_name='slipcheck',
+            index=models.Index(condition=models.Q(('is_first', False)), fields=['checked_at'], name='slipcheck_to_delete'),
+        ),
         migrations.AddConstraint(
             model_name='slipcheck',
             constraint=models.CheckConstraint(condition=models.Q(models.Q(('merchant__isnull', True), ('payment__isnull', True), ('verdict', '')), models.Q(('merchant__isnull', False), ('verdict__in', ['valid', 'repeated', 'wrong_amount', 'wrong_receiver', 'not_found', 'unreadable', 'unknown'])), _connector='OR'), name='slipcheck_merchant_gets_verdict'),
@@ -791,7 +795,11 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='slipcheck',
-            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a slip check is never changed' USING ERRCODE = 'insufficient_privilege';", hash='73451efd80a184bd8054a393b66505e9ef8e568e', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_9b492', table='reconciliation_slipcheck', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='no_update', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a slip check is never changed' USING ERRCODE = 'insufficient_privilege';", hash='c28186c48c41ff210c2d01ec974dee21eaf14481', level='STATEMENT', operation='UPDATE OR TRUNCATE', pgid='pgtrigger_no_update_bca35', table='reconciliation_slipcheck', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='slipcheck',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(condition="WHEN (OLD.is_first OR OLD.checked_at > now() - interval '29 days')", func="RAISE EXCEPTION 'a slip check is kept' USING ERRCODE = 'insufficient_privilege';", hash='9ee0ca935ab2247473565bb114335ae4bb923ad3', operation='DELETE', pgid='pgtrigger_keep_rows_88483', table='reconciliation_slipcheck', when='BEFORE')),
         ),
         migrations.AddIndex(
             model_name='statementimport',

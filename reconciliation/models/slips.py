@@ -26,7 +26,10 @@ OF_MONEY = [SlipVerdict.VALID, SlipVerdict.REPEATED, SlipVerdict.WRONG_AMOUNT]
 
 
 class SlipCheck(CausedRow):
-    """One check of a slip by staff or by a merchant. Append-only."""
+    """One check of a slip by staff or by a merchant. It never changes, and goes after its time.
+
+    The first valid one of a payment stays: it refuses the same money a second time.
+    """
 
     id = PublicIdKey()
     sending_bank = models.CharField(
@@ -61,7 +64,16 @@ class SlipCheck(CausedRow):
     checked_at = models.DateTimeField()
 
     class Meta:
-        triggers = [triggers.append_only("a slip check is never changed")]
+        triggers = [
+            triggers.never_updated("a slip check is never changed"),
+            triggers.Refuse(
+                "keep_rows",
+                triggers.DELETE,
+                "a slip check is kept",
+                condition="OLD.is_first OR OLD.checked_at > now() - interval '29 days'",  # the setting has 30
+                is_forbidden=True,
+            ),
+        ]
         permissions = [
             ("check_slip", "Can check slips"),
             ("ask_bank", "Can ask banks about slips"),
@@ -74,6 +86,7 @@ class SlipCheck(CausedRow):
             ),
             models.Index(fields=["transaction_id", "sending_bank"], name="slipcheck_of_slip"),
             models.Index(fields=["checked_at"], name="slipcheck_newest_first"),
+            models.Index(fields=["checked_at"], condition=Q(is_first=False), name="slipcheck_to_delete"),
         ]
         constraints = [
             models.CheckConstraint(

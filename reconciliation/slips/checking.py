@@ -70,6 +70,14 @@ def record(bank: str, transaction_id: str, *, now: datetime, **fields: Any) -> S
     return found
 
 
+def delete_old(before: datetime, *, batch: int = 1_000) -> int:
+    """Delete the checks from before then, but no first valid one of a payment. Returns how many."""
+    old, total = SlipCheck.objects.filter(is_first=False, checked_at__lt=before).order_by("checked_at"), 0
+    while found := list(old.values_list("pk", flat=True)[:batch]):
+        total += SlipCheck.objects.filter(pk__in=found).delete()[0]
+    return total
+
+
 def earlier_checks(slip_check: SlipCheck) -> list[SlipCheck]:
     """Of the same slip, newest first.
 

@@ -67,6 +67,7 @@ def read(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> tuple[Any, d
         ("SPEEDUP", "0", "at least 0.001"),
         ("WEBHOOK_ATTEMPT_RETENTION_DAYS", "0", "1 to 3,653"),
         ("WEBHOOK_DELIVERY_RETENTION_DAYS", "29", "0, or 30 to 3,653"),
+        ("SLIP_CHECK_RETENTION_DAYS", "29", "0, or 30 to 3,653"),
         ("REQUEST_LOG_RETENTION_DAYS", "-1", "0 to 3,653"),
         ("REQUEST_LOG_RETENTION_DAYS", "1000000000", "0 to 3,653"),
         ("SANDBOX_BANK_SECRET", "short", "at least 24"),

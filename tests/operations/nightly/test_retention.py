@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from threading import Event as Signal
+from typing import Any
 
 import pytest
 import time_machine
@@ -13,12 +14,15 @@ from core.database import partitions
 from core.http import middleware
 from operations.models import NightlyJob
 from operations.nightly import jobs, retention
-from reconciliation.models import InquiryAnswer, InquiryOutcome
+from reconciliation.models import InquiryAnswer, InquiryOutcome, SlipCheck
+from reconciliation.slips import checking
 from request_log.models import RequestRecord
 from tests.concurrency import SECONDS, run_concurrently
-from tests.conftest import Shop
+from tests.conftest import SandboxBankClient, Shop
 from tests.months import end_oldest, month_in, sql
+from tests.reconciliation.builders import Seller
 from tests.request_log.builders import make_records
+from tests.sqlstates import NOT_ALLOWED, sqlstate
 from tests.webhooks.builders import PAYMENT_SUCCEEDED, make_endpoint, publish
 from webhooks import redelivery
 from webhooks.delivery import old_deliveries
@@ -111,6 +115,23 @@ def test_log_that_is_switched_off_loses_its_old_months(shop: Shop, settings: Set
     make_records(shop, 2, created_at=ago(OLD))
     apply()
     assert not RequestRecord.objects.exists()
+
+
+def test_old_slip_checks_go_and_a_slip_that_was_valid_stays_used(shop: Shop, bank: SandboxBankClient) -> None:
+    money = Seller(shop, bank).sale()
+    first = {"verdict": "valid", "bank_transaction": money, "payment": money.payment, "is_first": True}
+
+    def check(at: datetime, **fields: Any) -> SlipCheck:
+        return checking.record("014", "A" * 20, merchant=shop.merchant, now=at, **fields)
+
+    kept = [check(ago(OLD), **first), check(ago(1), verdict="unknown")]
+    for _ in range(5):
+        check(ago(OLD), verdict="unknown")
+    assert checking.delete_old(ago(LIMIT), batch=2) == 5
+    assert {*SlipCheck.objects.all()} == {*kept}
+    assert "deleted 0 slip checks" in apply()
+    for each in kept:
+        assert sqlstate("DELETE FROM reconciliation_slipcheck WHERE id = %s", each.pk) == NOT_ALLOWED
 
 
 @pytest.mark.parametrize("state", [DeliveryState.PENDING, DeliveryState.HELD])
