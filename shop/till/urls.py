@@ -31,6 +31,7 @@ def _of_till(view: Callable[..., HttpResponse]) -> Any:
 urlpatterns = [
     path("", _of_till(pages.page), name="till"),
     path("/manifest", _of_till(pages.manifest), name="till-manifest"),
+    path("/worker", _of_till(pages.worker), name="till-worker"),
     path("/codes", _of_till(pages.make_code), name="till-codes"),
     path("/codes/<str:qr_code_id>/expire", _of_till(pages.end_code), name="till-code-expire"),
     path("/state", _of_till(pages.state), name="till-state"),

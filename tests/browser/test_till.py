@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, expect
 
 from core.thai.slips import Slip, slip_payload
 from qrcodes import images
@@ -30,6 +30,21 @@ user = User.objects.create_user("nok", password="{PASSWORD}")
 merchant = Merchant.objects.get(keys__public_id="{{public_id}}")
 Membership.objects.create(user_id=user.pk, merchant=merchant, role="cashier", created_at=clock.now())
 """
+END = """
+from allauth.usersessions.models import UserSession
+UserSession.objects.get(session_key="{}").end()
+"""
+# The browser holds money that is not to be shown. Nothing asks the server any more, which would replace it.
+KNOWS = """async ([isForeign, isOld]) => {
+    const { merchant } = document.getElementById("till").dataset;
+    window.fetch = () => new Promise(() => {});
+    const arrived = [{amount_display: "999.00 THB", reference: "", till: "", at: new Date().toISOString()}];
+    const known = {merchant: isForeign ? "mch_of_a_rival" : merchant, state: {codes: [], arrived}};
+    await (await caches.open("till")).put("/shop/till/state", new Response(JSON.stringify(known)));
+    const kept = JSON.parse(localStorage.getItem(`till:${merchant}`));
+    const heardAt = Date.now() - (isOld ? 9 * 3600000 : 0);
+    localStorage.setItem(`till:${merchant}`, JSON.stringify({...kept, heardAt}));
+}"""
 # A browser without a window has no voices.
 VOICES = """
 window.said = [];
@@ -184,6 +199,105 @@ def test_lost_answer_makes_no_second_code(device: BrowserContext, shop_client: S
     assert shown_code(page, shop_client)["reference"] == reference
     assert len(keys) >= 1
     assert made(shop_client, reference) == 1
+
+
+def wait_for_worker(page: Page) -> None:
+    page.wait_for_function("navigator.serviceWorker.ready")
+    page.wait_for_function("caches.match('/shop/till/state')")
+
+
+def kept(page: Page) -> Any:
+    """The addresses of what the browser keeps of the till."""
+    return page.evaluate(
+        "caches.open('till').then(c => c.keys()).then(all => all.map(each => new URL(each.url).pathname))"
+    )
+
+
+def test_till_that_is_loaded_without_a_network_shows_what_it_knew_and_says_of_when(
+    device: BrowserContext, shop_client: ShopClient
+) -> None:
+    page, paid, asked_for = open_till(device), next(references), next(references)
+    tap(page, "70", paid)
+    code = shown_code(page, shop_client)
+    pay(shop_client, code)
+    expect(page.locator("#code")).to_have_class("paid")
+    page.get_by_role("button", name="Next amount").click()
+    expect(page.locator("#arrived li", has_text=paid)).to_be_visible()
+    wait_for_worker(page)
+    device.set_offline(True)
+    page.reload()
+    expect(page.locator("#till > .no-connection")).to_contain_text("Last update:")
+    expect(page.locator("#arrived li", has_text=paid)).to_contain_text("70.00 THB")
+    tap(page, "71", asked_for)
+    expect(page.locator("#code .no-connection")).to_contain_text("Last update:")
+    page.reload()
+    expect(page.locator("#code .no-connection")).to_be_visible()
+    device.set_offline(False)
+    assert shown_code(page, shop_client)["reference"] == asked_for
+    expect(page.locator("#code .no-connection")).to_be_hidden()
+    assert made(shop_client, asked_for) == 1
+    assert page.evaluate("said") == []
+
+
+def test_till_keeps_only_its_page_its_files_and_the_last_state(device: BrowserContext) -> None:
+    page = open_till(device)
+    wait_for_worker(page)
+    page.reload()
+    page.wait_for_function("caches.match('/shop/till')")
+    others = [path for path in kept(page) if not path.startswith("/static/")]
+    assert sorted(others) == ["/shop/till", "/shop/till/state"]
+    assert page.evaluate("navigator.serviceWorker.ready.then(found => found.scope)").endswith("/shop/till")
+    page.goto("/shop/")
+    assert page.evaluate("navigator.serviceWorker.controller") is None
+
+
+@pytest.mark.parametrize("why", ["another shop", "too long ago"])
+def test_money_of_another_shop_or_shift_is_not_shown_without_a_network(
+    device: BrowserContext, why: str
+) -> None:
+    page = open_till(device)
+    wait_for_worker(page)
+    page.evaluate(KNOWS, [why == "another shop", why == "too long ago"])
+    device.set_offline(True)
+    page.reload()
+    expect(page.locator("#till > .no-connection")).to_be_visible()
+    expect(page.locator("#arrived li")).to_have_count(0)
+    device.set_offline(False)
+    expect(page.locator("#till > .no-connection")).to_be_hidden()
+
+
+@pytest.mark.parametrize("how", ["logs out at the till", "logs out elsewhere", "is logged out"])
+def test_who_comes_after_a_log_out_sees_nothing_without_a_network(
+    stack: Stack, browser: Browser, how: str
+) -> None:
+    """Also if the till is open in another tab meanwhile."""
+    with browser.new_context(base_url=stack.base_url, locale="en-US") as context:
+        page = context.new_page()
+        page.goto(TILL)
+        page.get_by_label("Username").fill("nok")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(f"**{TILL}")
+        wait_for_worker(page)
+        other = context.new_page()
+        other.goto(TILL)
+        if how == "is logged out":
+            (session,) = (each for each in context.cookies() if each["name"] == "sessionid")
+            stack.manage("shell", "-c", END.format(session["value"]))
+            page.reload()
+        else:
+            if how == "logs out elsewhere":
+                page.goto("/shop/people/")
+            page.locator("details.account summary").click()
+            page.get_by_role("button", name="Log out").click()
+        page.wait_for_url("**/shop/login/**")
+        other.wait_for_url("**/shop/login/**", timeout=20_000)
+        page.wait_for_function("caches.has('till').then(is_kept => !is_kept)")
+        context.set_offline(True)
+        for each in (page, other):
+            with pytest.raises(Error, match="net::ERR_"):
+                each.goto(TILL)
+            expect(each.locator("#till")).to_have_count(0)
 
 
 def test_payment_during_a_lost_network_is_said_once_when_it_returns(

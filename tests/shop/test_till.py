@@ -258,6 +258,15 @@ def test_lists_of_the_state_are_read_in_the_order_of_an_index(cashier: Client) -
             assert "Sort" not in plan, plan
 
 
+def test_worker_has_the_scope_of_the_till_and_is_for_its_people_only(shop: Shop, cashier: Client) -> None:
+    worker = cashier.get(f"{PAGE}/worker")
+    assert (worker["Content-Type"], worker["Service-Worker-Allowed"]) == ("text/javascript", PAGE)
+    assert worker["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'")
+    assert f'data-worker-url="{PAGE}/worker"' in cashier.get(PAGE).content.decode()
+    assert person_of(shop, ShopRole.ACCOUNTANT).get(f"{PAGE}/worker").status_code == 403
+    assert Client().get(f"{PAGE}/worker").status_code == 302
+
+
 def test_manifest_and_policy_let_a_device_install_the_till(cashier: Client) -> None:
     manifest = cashier.get(f"{PAGE}/manifest").json()
     assert (manifest["start_url"], manifest["display"]) == (PAGE, "standalone")

@@ -10,6 +10,12 @@ function showMenu(isOpen) {
 
 menuButton?.addEventListener("click", () => showMenu(!document.body.classList.contains("menu-open")));
 
+// What the till keeps for a lost network is of the person who is logged in.
+const logout = document.querySelector("#logout-form");
+const forget = () => globalThis.caches?.delete("till");
+if (logout) logout.addEventListener("submit", forget);
+else forget();
+
 // On a phone a row of a list is a card, and each value stands beside the title of its column.
 for (const table of document.querySelectorAll("#result_list, table.cards")) {
     const titles = [...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim());

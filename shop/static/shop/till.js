@@ -5,12 +5,14 @@
 "use strict";
 (() => {
   const part = (id) => document.getElementById(id);
-  const { codesUrl, stateUrl, slipUrl, csrf, language, merchant, until, noAmount, least, most } = part("till").dataset;
+  const { codesUrl, stateUrl, slipUrl, workerUrl, csrf, language, merchant, until, asOf, noAmount, least, most } =
+    part("till").dataset;
   const QUICK_MS = 1500; // while a code of this till is open
   const SLOW_MS = 4000;
   const LONGEST_MS = 15000; // between tries while there is no connection
   const TIMEOUT_MS = 10000;
   const WANTED_MS = 10 * 60000; // nobody waits any longer for a code that was asked for
+  const KNOWN_MS = 8 * 3600000; // after which it no longer shows what it knew
   const MAX_OWN = 20;
   const PICTURE_PIXELS = 2000; // of the longer side: enough for the small code of a slip, and quick to send
   let failures = 0;
@@ -18,7 +20,7 @@
   let etag = "";
   let codes = new Map(); // as the server last described them, by id
 
-  // {name, asking: {key, body, at}, shown: id, own: [id]}. Each change reads it anew: another tab has it too.
+  // {name, asking: {key, body, at}, shown: id, own: [id], heardAt}. Each change reads it anew: another tab has it too.
   const STORE = `till:${merchant}`;
   const kept = () => ({ own: [], ...JSON.parse(localStorage.getItem(STORE) ?? "{}") });
   const keep = (change) => localStorage.setItem(STORE, JSON.stringify({ ...kept(), ...change }));
@@ -56,6 +58,8 @@
   function heard(isConnected) {
     failures = isConnected ? 0 : failures + 1;
     for (const line of document.querySelectorAll(".no-connection")) line.hidden = isConnected;
+    const { heardAt } = kept();
+    for (const line of document.querySelectorAll(".as-of")) line.textContent = heardAt ? `${asOf} ${time(heardAt)}` : "";
   }
 
   function refuse(text) {
@@ -174,24 +178,44 @@
     try {
       const response = await send(`${stateUrl}?${query}`, { headers: { "If-None-Match": etag } });
       if (response.status === 200) {
-        apply(await response.json(), own);
+        const state = await response.json();
+        apply(state, own);
         etag = response.headers.get("ETag");
+        await remember(state);
       }
+      if (response.status < 400) keep({ heardAt: Date.now() });
       if (shown && kept().shown === shown) show(shown);
     } catch {
       heard(false);
+      if (!etag) await recall();
     } finally {
       isPolling = false;
     }
     wait();
   }
 
+  // In the cache of the worker, which goes when somebody logs out. It shows only beside the lines that say of when it is.
+  async function remember(state) {
+    await (await globalThis.caches?.open("till"))?.put(stateUrl, new Response(JSON.stringify({ merchant, state })));
+  }
+
+  async function recall() {
+    const known = await (await globalThis.caches?.match(stateUrl))?.json();
+    if (known?.merchant !== merchant || !(Date.now() - kept().heardAt < KNOWN_MS)) return;
+    draw(known.state);
+    if (kept().shown) show(kept().shown);
+  }
+
   // Of the codes that were asked about: one that was made meanwhile is not in the answer.
   function apply(state, asked) {
-    codes = new Map(state.codes.map((code) => [code.qr_code_id, code]));
+    draw(state);
     const over = kept().own.filter((id) => asked.includes(id) && !codes.get(id)?.may_change);
     keep({ own: kept().own.filter((id) => !over.includes(id)) });
     for (const id of over) if (codes.get(id)?.words) say(codes.get(id).words);
+  }
+
+  function draw(state) {
+    codes = new Map(state.codes.map((code) => [code.qr_code_id, code]));
     list("open", state.codes.filter((code) => code.state === "pending"));
     for (const button of part("open").querySelectorAll("button")) button.onclick = () => show(button.value);
     list("arrived", state.arrived);
@@ -297,6 +321,7 @@
   part("slip").addEventListener("change", checkSlip);
   window.addEventListener("online", next);
   document.addEventListener("visibilitychange", () => (stayAwake(), next()));
+  if (workerUrl) navigator.serviceWorker?.register(workerUrl, { scope: location.pathname });
   named();
   stayAwake();
   next();
