@@ -1,5 +1,4 @@
 from base64 import b64encode
-from collections.abc import Sequence
 
 from django.contrib import admin
 from django.urls import reverse
@@ -16,7 +15,6 @@ from core.console.admin_lists import DateFilter
 from links import services
 from links.link_acts import LINK_ACTS
 from links.models import PaymentLink
-from links.services import LinkCounts
 from merchants.admin_filters import NewestOfMerchantFilter
 from qrcodes import images
 
@@ -40,15 +38,9 @@ class PaymentLinkAdmin(ActingAdmin):
         *("created_at", "expires_at", "deactivated_at", "deactivated_by"),
     ]
 
-    def prepare_rows(self, shown: Sequence[PaymentLink]) -> None:
-        super().prepare_rows(shown)
-        counts = services.count_payments(shown, clock.now())
-        for link in shown:
-            link.counts = counts.get(link.id, LinkCounts())  # type: ignore[attr-defined]
-
     @admin.display(description=_("status"))
     def status_now(self, link: PaymentLink) -> SafeString:
-        status = link.status_at(clock.now(), _counts(link).paid)
+        status = link.status_at(clock.now())
         return admin_columns.badge(status, status.label)
 
     @admin.display(description=_("amount"))
@@ -59,7 +51,7 @@ class PaymentLinkAdmin(ActingAdmin):
     @admin.display(description=_("payments"))
     def paid_payments(self, link: PaymentLink) -> SafeString:
         """How many there are of how many there may be, in red if they are more, with their list."""
-        paid, most = _counts(link).paid, link.max_payments
+        paid, most = link.payments, link.max_payments
         text = f"{paid:,}" if most is None else f"{paid:,} / {most:,}"
         shown = admin_columns.badge("failed", text) if most is not None and paid > most else text
         query = urlencode({"q": link.id})
@@ -69,7 +61,7 @@ class PaymentLinkAdmin(ActingAdmin):
 
     @admin.display(description=_("open codes"))
     def open_codes(self, link: PaymentLink) -> int:
-        return _counts(link).open
+        return services.open_codes([link], clock.now()).get(link.id, 0)
 
     @admin.display(description=_("page"))
     def page(self, link: PaymentLink) -> SafeString:
@@ -79,11 +71,3 @@ class PaymentLinkAdmin(ActingAdmin):
     def picture(self, link: PaymentLink) -> SafeString:
         drawn = b64encode(images.svg(link.url)).decode()
         return format_html('<img src="data:image/svg+xml;base64,{}" width="240" height="240" alt="">', drawn)
-
-
-def _counts(link: PaymentLink) -> LinkCounts:
-    """What the list has read for all its rows."""
-    if not hasattr(link, "counts"):
-        link.counts = services.count_payments([link], clock.now()).get(link.id, LinkCounts())  # type: ignore[attr-defined]
-    counts: LinkCounts = link.counts  # type: ignore[attr-defined]
-    return counts

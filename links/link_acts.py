@@ -1,20 +1,12 @@
 """What staff can do to a payment link."""
 
-from datetime import datetime
-from typing import Any
-
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
 from links import services
-from links.models import PaymentLink, PaymentLinkStatus
-
-
-def _deactivate(link: PaymentLink, values: dict[str, Any], now: datetime) -> None:
-    services.deactivate(payment_link_id=link.id, merchant=link.merchant, now=now)
-
+from links.models import PaymentLinkStatus
 
 LINK_ACTS = (
     ObjectAct(
@@ -26,8 +18,8 @@ LINK_ACTS = (
             "Its page makes no more codes. Codes that customers have can still be paid until they expire. "
             "Nothing can undo this."
         ),
-        run=_deactivate,
-        is_possible=lambda link, now: services.status_of(link, now) == PaymentLinkStatus.ACTIVE,
+        run=lambda link, values, now: services.deactivate(link, now=now),
+        is_possible=lambda link, now: link.status_at(now) == PaymentLinkStatus.ACTIVE,
         is_dangerous=True,
     ),
 )

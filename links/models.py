@@ -61,6 +61,7 @@ class PaymentLink(StateMachine):
     expiry_minutes = models.IntegerField(verbose_name="minutes of each code")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
+    payments = models.IntegerField(default=0, help_text="How many succeeded. A trigger on payments counts.")
     deactivated_at = models.DateTimeField(null=True)
     deactivated_by = models.CharField(
         max_length=160, blank=True, default="", help_text="The actor, as in core.request_context."
@@ -72,8 +73,15 @@ class PaymentLink(StateMachine):
             triggers.keep_rows("a payment link is deactivated, never deleted"),
             triggers.ReadOnly(
                 "a payment link never changes",
-                exclude=["status", "expires_at", "deactivated_at", "deactivated_by"],
+                exclude=["status", "payments", "expires_at", "deactivated_at", "deactivated_by"],
             ),
+            triggers.Refuse(
+                "payments_counted",
+                triggers.UPDATE,
+                "only a payment that succeeds is counted",
+                condition=f"NEW.payments <> OLD.payments AND ({triggers.NOT_BY_TRIGGERS})",
+            ),
+            triggers.initial("payments", [0], noun="a payment link"),
             triggers.Refuse(
                 "expires_no_later",
                 triggers.UPDATE,
@@ -136,9 +144,9 @@ class PaymentLink(StateMachine):
     def url(self) -> str:
         return f"{settings.BASE_URL}/pay/links/{self.id}"
 
-    def status_at(self, now: datetime, paid: int) -> PaymentLinkStatus:
-        """The status at `now`, after so many payments. No task stores it."""
-        if self.max_payments is not None and paid >= self.max_payments:
+    def status_at(self, now: datetime) -> PaymentLinkStatus:
+        """The status at `now`. No task stores it."""
+        if self.max_payments is not None and self.payments >= self.max_payments:
             return PaymentLinkStatus.COMPLETED
         if self.status == StoredStatus.DEACTIVATED:
             return PaymentLinkStatus.DEACTIVATED

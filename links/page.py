@@ -14,10 +14,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 from django.views.decorators.csrf import csrf_exempt
 
 from core import clock, ids, money, request_context
+from core.console.form_fields import BahtField
 from core.errors import ApiError, MethodNotAllowed
 from core.http import api, client_addresses, rate_limits
 from core.http.rate_limits import RateLimit
@@ -42,27 +42,17 @@ POLICY = "form-action 'self'; frame-ancestors 'none'"
 class AmountForm(forms.Form):
     """The amount that the visitor chooses, in baht. Satang once it is valid."""
 
-    amount = forms.CharField(
-        label=gettext_lazy("Amount in baht"),
-        max_length=20,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "inputmode": "decimal"}),
-        error_messages={"required": gettext_lazy("Write an amount in baht, such as 250 or 1,250.50.")},
-    )
-
     def __init__(self, link: PaymentLink, data: Any = None) -> None:
         super().__init__(data, label_suffix="")
-        self.smallest, self.largest = link.amount_min or 0, link.amount_max or 0
-        limits = {"min": money.with_sign(self.smallest), "max": money.with_sign(self.largest)}
-        self.limits = _("From %(min)s to %(max)s.") % limits
-        self.fields["amount"].help_text = self.limits
-
-    def clean_amount(self) -> int:
-        satang = money.parse(self.cleaned_data["amount"])
-        if satang is None:
-            raise forms.ValidationError(_("Write an amount in baht, such as 250 or 1,250.50."))
-        if not self.smallest <= satang <= self.largest:
-            raise forms.ValidationError(self.limits)
-        return satang
+        smallest, largest = link.amount_min or 0, link.amount_max or 0
+        limits = {"min": money.with_sign(smallest), "max": money.with_sign(largest)}
+        self.fields["amount"] = BahtField(
+            smallest=smallest,
+            largest=largest,
+            label=_("Amount in baht"),
+            help_text=_("From %(min)s to %(max)s.") % limits,
+            error_messages={"required": BahtField.wrong},
+        )
 
 
 @csrf_exempt  # `_is_of_another_site` decides: a token would need a cookie
@@ -92,7 +82,7 @@ def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpR
     known = request.get_signed_cookie(COOKIE, "", salt=link.id)
     visitor = known or ids.random_text(VISITOR_LENGTH)
     latest = services.latest_code(link, known) if known else None
-    status = services.status_of(link, now)
+    status = link.status_at(now)
     given = request.POST if request.method == "POST" else None
     form = AmountForm(link, given) if link.amount is None else None
     changed = latest if CHANGE in request.GET and _may_change(link, latest, status, now) else None

@@ -1,6 +1,7 @@
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
 from core import clock, money, plain_text
@@ -56,23 +57,19 @@ class PaymentLinkRequest(serializers.Serializer[Any]):
     def validate_expires_at(self, expires_at: datetime) -> datetime:
         now = clock.now()
         if not now < expires_at <= now + LONGEST_LIFE:
-            raise serializers.ValidationError("must be after now, and within 366 days")
+            raise serializers.ValidationError(_("must be after now, and within 366 days"))
         return expires_at
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Either the amount, or both limits in their order."""
-        given = [name for name in LIMITS if name in attrs]
-        if "amount" in attrs and given:
-            raise serializers.ValidationError({"amount": [f"must be absent with {given[0]}"]})
-        if "amount" not in attrs and not given:
-            raise serializers.ValidationError(
-                {"amount": ["is required, unless amount_min and amount_max are"]}
-            )
-        if len(given) == 1:
-            (missing,) = set(LIMITS) - set(given)
-            raise serializers.ValidationError({missing: [f"is required with {given[0]}"]})
-        if given and attrs["amount_min"] > attrs["amount_max"]:
-            raise serializers.ValidationError({"amount_max": ["must be at least amount_min"]})
+        del attrs["currency"]
+        missing = [name for name in LIMITS if name not in attrs]
+        if ("amount" in attrs) == (len(missing) < 2):
+            raise serializers.ValidationError({"amount": [_("is needed, or both limits in its place")]})
+        if len(missing) == 1:
+            raise serializers.ValidationError({missing[0]: [_("is needed with the other limit")]})
+        if not missing and attrs["amount_min"] > attrs["amount_max"]:
+            raise serializers.ValidationError({"amount_max": [_("must be at least the smallest amount")]})
         return attrs
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Q
+from django.db.models import Count
 
 from core import ids, request_context
 from core.database import rows
@@ -14,19 +14,12 @@ from links.errors import PaymentLinkNotActive, PaymentLinkNotFound
 from links.models import LONGEST_LIFE, LinkCode, PaymentLink, PaymentLinkStatus, StoredStatus
 from merchants.errors import BankNotConfigured, as_suspension
 from merchants.models import Merchant
-from payments.models import PAID_STATUSES, Payment, PaymentStatus
+from payments.models import Payment, PaymentStatus
 from qrcodes import services as qr_codes
 from webhooks import events, wakeup
 
 # Each try loses only against another request of the same visitor, and then finds its code.
 MAX_TRIES = 3
-
-
-class LinkCounts(NamedTuple):
-    """Payments of a link: those that were paid, and those that a visitor can pay now."""
-
-    paid: int = 0
-    open: int = 0
 
 
 def create(
@@ -52,37 +45,19 @@ def find(payment_link_id: str, *, merchant: Merchant | None = None) -> PaymentLi
     return ids.find(payment_link_id, "pl_", found.first, PaymentLinkNotFound)
 
 
-def count_payments(links: Iterable[PaymentLink], now: datetime) -> dict[str, LinkCounts]:
-    """The counts of each link, by one query.
-
-    The index alone has what it needs, and a link takes payments for a year at most.
-    """
-    found = (
-        Payment.objects.filter(
-            payment_link_id__in=[link.id for link in links],
-            status__in=[PaymentStatus.PENDING, *PAID_STATUSES],
-        )
-        .values_list("payment_link_id")
-        .annotate(
-            paid=Count("pk", filter=Q(status__in=PAID_STATUSES)),
-            open=Count("pk", filter=Q(status=PaymentStatus.PENDING, expires_at__gt=now)),
-        )
-        .order_by()
+def open_codes(links: Iterable[PaymentLink], now: datetime) -> dict[str, int]:
+    """How many codes of each link a visitor can pay now, by one query. They are few: each lives for a day."""
+    found = Payment.objects.filter(
+        payment_link_id__in=[link.id for link in links], status=PaymentStatus.PENDING, expires_at__gt=now
     )
-    return {link_id: LinkCounts(paid, waiting) for link_id, paid, waiting in found}
-
-
-def status_of(link: PaymentLink, now: datetime) -> PaymentLinkStatus:
-    counts = {} if link.max_payments is None else count_payments([link], now)
-    return link.status_at(now, counts.get(link.id, LinkCounts()).paid)
+    return dict(found.values_list("payment_link_id").annotate(count=Count("pk")).order_by())
 
 
 @transaction.atomic
-def deactivate(*, payment_link_id: str, merchant: Merchant, now: datetime) -> PaymentLink:
-    """End a link. Its open codes can still be paid. Raises PaymentLinkNotFound, PaymentLinkNotActive."""
-    link = find(payment_link_id, merchant=merchant)
-    link = PaymentLink.objects.select_for_update(no_key=True, of=("self",)).get(pk=link.pk)
-    if (status := status_of(link, now)) != PaymentLinkStatus.ACTIVE:
+def deactivate(link: PaymentLink, *, now: datetime) -> PaymentLink:
+    """End a link. Its open codes can still be paid. Raises PaymentLinkNotActive."""
+    link = PaymentLink.objects.select_for_update(no_key=True).get(pk=link.pk)
+    if (status := link.status_at(now)) != PaymentLinkStatus.ACTIVE:
         raise PaymentLinkNotActive(status=status)
     link.transition(
         StoredStatus.DEACTIVATED, deactivated_at=now, deactivated_by=request_context.current().actor
@@ -102,10 +77,11 @@ def pay(link: PaymentLink, *, visitor: str, amount: int, now: datetime) -> Payme
     PaymentLinkNotActive, MerchantSuspended, BankNotConfigured.
     """
     for _ in range(MAX_TRIES):
+        link.refresh_from_db(fields=["status", "payments", "expires_at"])
         latest = latest_code(link, visitor)
         if latest is not None and latest.payment.status_at(now) == PaymentStatus.PENDING:
             return latest.payment
-        if (status := status_of(link, now)) != PaymentLinkStatus.ACTIVE:
+        if (status := link.status_at(now)) != PaymentLinkStatus.ACTIVE:
             raise PaymentLinkNotActive(status=status)
         try:
             return _make_code(link, visitor, 1 if latest is None else latest.number + 1, amount, now)

@@ -22,7 +22,6 @@ from links.models import (
     PaymentLink,
     PaymentLinkStatus,
 )
-from links.services import LinkCounts
 from qrcodes.models import MAX_EXPIRY
 
 
@@ -60,11 +59,11 @@ class PaymentLinkObject(TypedDict):
     created_at: Instant
 
 
-def payment_link_object(link: PaymentLink, counts: LinkCounts, now: datetime) -> PaymentLinkObject:
+def payment_link_object(link: PaymentLink, open_codes: int, now: datetime) -> PaymentLinkObject:
     return {
         "payment_link_id": link.id,
         "url": link.url,
-        "status": link.status_at(now, counts.paid),
+        "status": link.status_at(now),
         "amount": link.amount,
         "amount_display": None if link.amount is None else money.display(link.amount),
         "amount_min": link.amount_min,
@@ -74,8 +73,8 @@ def payment_link_object(link: PaymentLink, counts: LinkCounts, now: datetime) ->
         "reference": link.reference,
         "metadata": link.metadata,
         "max_payments": link.max_payments,
-        "payments": counts.paid,
-        "open_codes": counts.open,
+        "payments": link.payments,
+        "open_codes": open_codes,
         "expiry_minutes": link.expiry_minutes,
         "expires_at": iso(link.expires_at),
         "deactivated_at": iso_or_none(link.deactivated_at),

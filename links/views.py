@@ -13,7 +13,6 @@ from idempotency.views import idempotent
 from links import openapi as docs
 from links import services
 from links.models import LINKS, PaymentLink
-from links.services import LinkCounts
 from links.shapes import PaymentLinkObject, payment_link_object
 from merchants.api import MerchantViewSet, merchant_of
 from qrcodes.images import DRAW, MEDIA_TYPES, PNG
@@ -24,21 +23,18 @@ class PaymentLinkViewSet(MerchantViewSet):
     @idempotent
     def create(self, request: Request) -> Job:
         fields, merchant, now = api.read_body(docs.create, request), merchant_of(request), clock.now()
-        fields.pop("currency")
-        return lambda: payment_link_object(
-            services.create(merchant=merchant, now=now, **fields), LinkCounts(), now
-        )
+        return lambda: payment_link_object(services.create(merchant=merchant, now=now, **fields), 0, now)
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
         query, merchant, now = api.read_query(docs.list_, request), merchant_of(request), clock.now()
-        counts: dict[str, LinkCounts] = {}
+        codes: dict[str, int] = {}
 
         def load(links: Sequence[PaymentLink]) -> None:
-            counts.update(services.count_payments(links, now))
+            codes.update(services.open_codes(links, now))
 
         def show(link: PaymentLink) -> PaymentLinkObject:
-            return payment_link_object(link, counts.get(link.id, LinkCounts()), now)
+            return payment_link_object(link, codes.get(link.id, 0), now)
 
         if "reference" in query:
             mine = PaymentLink.objects.filter(merchant=merchant)
@@ -61,10 +57,9 @@ class PaymentLinkViewSet(MerchantViewSet):
     @idempotent
     def deactivate(self, request: Request, payment_link_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
-        return lambda: _show(services.deactivate(payment_link_id=payment_link_id, merchant=merchant, now=now))
+        return lambda: _show(services.deactivate(services.find(payment_link_id, merchant=merchant), now=now))
 
 
 def _show(link: PaymentLink) -> PaymentLinkObject:
     now = clock.now()
-    counts = services.count_payments([link], now)
-    return payment_link_object(link, counts.get(link.id, LinkCounts()), now)
+    return payment_link_object(link, services.open_codes([link], now).get(link.id, 0), now)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from core import money
 
@@ -27,6 +27,8 @@ class BahtField(forms.CharField):
     largest: satang, or None if the form itself says what is too much.
     """
 
+    wrong = gettext_lazy("Enter an amount in baht, such as 250 or 1,250.50.")
+
     def __init__(self, *, smallest: int = 1, largest: int | None = money.MAX_AMOUNT, **kwargs: Any) -> None:
         self._smallest, self._largest = smallest, largest
         super().__init__(max_length=20, **kwargs)
@@ -39,5 +41,5 @@ class BahtField(forms.CharField):
         satang = money.parse(text)
         largest = self._largest
         if satang is None or satang < self._smallest or (largest is not None and satang > largest):
-            raise ValidationError(_("Enter an amount in baht, such as 250 or 1,250.50."))
+            raise ValidationError(self.wrong)
         return satang

@@ -93,6 +93,13 @@ class Refuse(pgtrigger.Trigger):
         return compiler.Trigger(name=self.name, sql=TriggerSql(**compiled.sql.kwargs))
 
 
+NOT_BY_TRIGGERS = (
+    "pg_trigger_depth() < 2 OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class"
+    " WHERE oid = TG_RELID)"
+)
+"""Whether something else than a trigger function with the rights of the owner of the table writes to it."""
+
+
 class WrittenByTriggers(Refuse):
     """Only trigger functions with the rights of the owner of the table do this to its rows.
 
@@ -104,9 +111,7 @@ class WrittenByTriggers(Refuse):
         super().__init__("written_by_triggers", operation, message, level=STATEMENT, is_forbidden=True)
 
     def get_func(self, model: Any) -> str:
-        owner = "(SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID)"
-        refuse = super().get_func(model)
-        return f"IF pg_trigger_depth() < 2 OR current_user <> {owner} THEN {refuse} END IF; RETURN NULL;"
+        return f"IF {NOT_BY_TRIGGERS} THEN {super().get_func(model)} END IF; RETURN NULL;"
 
 
 class ReadOnly(Refuse):

@@ -38,6 +38,7 @@ class Migration(migrations.Migration):
                 ('expiry_minutes', models.IntegerField(verbose_name='minutes of each code')),
                 ('created_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField()),
+                ('payments', models.IntegerField(default=0, help_text='How many succeeded. A trigger on payments counts.')),
                 ('deactivated_at', models.DateTimeField(null=True)),
                 ('deactivated_by', models.CharField(blank=True, default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
@@ -97,6 +98,14 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='paymentlink',
             trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."amount" IS DISTINCT FROM NEW."amount" OR OLD."amount_min" IS DISTINCT FROM NEW."amount_min" OR OLD."amount_max" IS DISTINCT FROM NEW."amount_max" OR OLD."description" IS DISTINCT FROM NEW."description" OR OLD."reference" IS DISTINCT FROM NEW."reference" OR OLD."metadata"::pg_catalog.text IS DISTINCT FROM NEW."metadata"::pg_catalog.text OR OLD."max_payments" IS DISTINCT FROM NEW."max_payments" OR OLD."expiry_minutes" IS DISTINCT FROM NEW."expiry_minutes" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")) THEN RAISE EXCEPTION \'a payment link never changes\' USING ERRCODE = \'check_violation\'; END IF; RETURN NEW;', hash='41e84d2d6424ecd79f32b1eee7dcede992eec226', operation='UPDATE', pgid='pgtrigger_read_only_a6f0a', table='links_paymentlink', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='paymentlink',
+            trigger=pgtrigger.compiler.Trigger(name='payments_counted', sql=core.database.triggers.TriggerSql(func="IF (NEW.payments <> OLD.payments AND (pg_trigger_depth() < 2 OR current_user <> (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = TG_RELID))) THEN RAISE EXCEPTION 'only a payment that succeeds is counted' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='938d9debde05b48b47f3b1426e7704f2bbb3f4e0', operation='UPDATE', pgid='pgtrigger_payments_counted_5cafd', table='links_paymentlink', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='paymentlink',
+            trigger=pgtrigger.compiler.Trigger(name='payments_initial', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.payments NOT IN ('0'))", func="RAISE EXCEPTION 'a payment link cannot begin like that' USING ERRCODE = 'check_violation';", hash='1e584518769628b705ac6d474fedee175e7f8e23', operation='INSERT', pgid='pgtrigger_payments_initial_afd2c', table='links_paymentlink', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='paymentlink',

@@ -17,14 +17,7 @@ BEGIN
     ) IS NOT TRUE THEN
         RAISE EXCEPTION 'the payment is not of this link' USING ERRCODE = 'check_violation';
     END IF;
-    -- Without max_payments it reads none of the payments, which may be many.
-    IF link.status <> 'active' OR link.expires_at <= payment.created_at OR link.max_payments <= (
-        SELECT count(*) FROM (
-            SELECT FROM public.payments_payment
-            WHERE payment_link_id = link.id AND status IN ('succeeded', 'refunded')
-            LIMIT coalesce(link.max_payments, 0)
-        ) AS paid
-    ) THEN
+    IF link.status <> 'active' OR link.expires_at <= payment.created_at OR link.max_payments <= link.payments THEN
         RAISE EXCEPTION 'the link has ended' USING ERRCODE = 'check_violation', CONSTRAINT = 'linkcode_of_active_link';
     END IF;
     IF NEW.number > 1 AND (
@@ -54,3 +47,22 @@ END $$;
 
 CREATE OR REPLACE TRIGGER links_check_payment AFTER INSERT ON payments_payment
     FOR EACH ROW WHEN (NEW.payment_link_id IS NOT NULL) EXECUTE FUNCTION links_check_payment();
+
+
+-- Count in the commit of the success. A payment that was paid never becomes unpaid. The lock of the link comes after that of
+-- the payment.
+CREATE OR REPLACE FUNCTION links_count_payment() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = public, pg_temp
+    AS $$
+BEGIN
+    IF NEW.status = 'succeeded' AND OLD.status NOT IN ('succeeded', 'refunded') THEN
+        UPDATE links_paymentlink SET payments = payments + 1 WHERE id = NEW.payment_link_id;
+    END IF;
+    RETURN NULL;
+END $$;
+
+REVOKE ALL ON FUNCTION links_count_payment() FROM PUBLIC;
+
+CREATE OR REPLACE TRIGGER links_count_payment AFTER UPDATE OF status ON payments_payment
+    FOR EACH ROW WHEN (NEW.payment_link_id IS NOT NULL) EXECUTE FUNCTION links_count_payment();

@@ -101,6 +101,22 @@ def test_link_never_changes_but_ends(links: LinkShop, change: str, refusal: str 
     assert sqlstate(f"UPDATE links_paymentlink SET {change}") == refusal
 
 
+def test_only_payments_that_succeed_are_counted(links: LinkShop) -> None:
+    link = links.link(max_payments=None)
+    for change in ("payments = 1", "payments = payments + 1, status = 'deactivated', deactivated_at = now()"):
+        assert sqlstate(f"UPDATE links_paymentlink SET {change}") == CHECK_VIOLATION
+    codes = [Visitor(link).code() for _ in range(3)]
+    for code in codes[:2]:
+        links.paid(code)
+    refund = {"payment_id": links.payment_of(codes[0])["payment_id"], "amount": 150_000}
+    assert links.shop.post("/v1/refunds", refund).status_code == 200
+    assert links.shop.post(f"/v1/qr-codes/{codes[2]}/expire").status_code == 200
+    assert PaymentLink.objects.get().payments == links.read(link)["payments"] == 2
+    links.shop.qr_code()
+    links.paid(links.shop.qr_code()["qr_code_id"])
+    assert links.read(link)["payments"] == 2
+
+
 def test_deactivated_link_stays_so(links: LinkShop) -> None:
     links.deactivate(links.link())
     for change in (
@@ -137,6 +153,7 @@ def test_rows_of_links_are_kept(links: LinkShop) -> None:
         {"expiry_minutes": 1441},
         {"status": "deactivated"},
         {"deactivated_by": "key:x"},
+        {"payments": 1},
         {"expires_at": "2000-01-01T00:00:00Z"},
         {"expires_at": "2999-01-01T00:00:00Z"},
     ],

@@ -59,6 +59,14 @@ LATERAL (VALUES ('01', code.biller_id), ('02', code.reference1),
     ('54', (payment.amount / 100.0)::numeric(12, 2)::text)) AS part (tag, value)
 GROUP BY code.payment_id, payment.qr_code_id
 
+-- rule: a payment link counts its payments that succeeded
+SELECT id, payments::text FROM links_paymentlink
+-- found
+SELECT link.id, count(payment.id)::text
+FROM links_paymentlink AS link LEFT JOIN payments_payment AS payment
+    ON payment.payment_link_id = link.id AND payment.status IN ('succeeded', 'refunded')
+GROUP BY link.id
+
 -- rule: payments of a link are its merchant's, for an amount that it allows, by a code of its visitors
 SELECT id, payment_link_id FROM payments_payment WHERE payment_link_id IS NOT NULL
 -- found

@@ -176,6 +176,10 @@ TAMPERINGS = {
         f"DELETE FROM qrcodes_qrcode WHERE payment_id = {PAID}",
         f"UPDATE qrcodes_qrcode SET payment_id = 'pay_of_nobody' WHERE payment_id = {PAID}",
     ],
+    "a payment link counts its payments that succeeded": [
+        "UPDATE links_paymentlink SET payments = payments + 1",
+        "UPDATE links_paymentlink SET payments = 0",
+    ],
     "payments of a link are its merchant's, for an amount that it allows, by a code of its visitors": [
         "UPDATE payments_payment SET payment_link_id = NULL WHERE payment_link_id IS NOT NULL",
         "UPDATE payments_payment SET payment_link_id = 'pl_x' WHERE payment_link_id IS NOT NULL",
