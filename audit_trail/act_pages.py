@@ -354,7 +354,9 @@ def find_act(acts: Iterable[ObjectAct], slug: str) -> ObjectAct:
 def _add_refusal(form: ReasonForm, refusal: ApiError | ValidationError) -> None:
     """Show what a service refused, at the field if the form has it."""
     if isinstance(refusal, ApiError):
-        form.add_error(None, refusal.translated)
+        text = refusal.translated + (f" ({refusal.detail})" if refusal.detail else "")
+        shown = {field.name for field in form.visible_fields()}
+        form.add_error(refusal.param if refusal.param in shown else None, text)
         return
     by_field = refusal.error_dict if hasattr(refusal, "error_dict") else {"": refusal.error_list}
     for name, errors in by_field.items():

@@ -39,8 +39,9 @@ CONFIRMED_ACTS = frozenset(
         Act.KEY_ISSUED,
         Act.KEY_ROLLED,
         Act.KEY_REVOKED,
-        # Where messages to staff go.
-        Act.DESTINATION_ADDED,
+        # Where events and messages go.
+        Act.ENDPOINT_ADDED,
+        Act.ENDPOINT_CHANGED,
         # Staff and roles: no other rows are changed by forms.
         Act.ADDED,
         Act.CHANGED,

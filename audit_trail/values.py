@@ -10,8 +10,8 @@ from core.console import personal_data
 
 # Fields with these parts in their names are secrets or encrypted, or contain other fields again.
 HIDDEN_PARTS = ("_sealed", "_fingerprint", "password", "secret", "digest", "search_text")
-# Fields with names of people.
-NAME_FIELDS = personal_data.NAME_FIELDS | {"first_name", "last_name"}
+# Fields with names of people, and with whom a destination reaches: records never change, and so outlive it.
+NAME_FIELDS = personal_data.NAME_FIELDS | {"first_name", "last_name", "recipient"}
 HIDDEN = "***"
 Values = dict[str, Any]
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from django import forms
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -23,6 +24,15 @@ RETURNED = gettext_lazy("%(amount)s goes back to the account that it came from. 
 EXCESS_RETURNED = gettext_lazy(
     "The amount of the payment pays it, and the rest goes back to the account that it came from."
 )
+
+
+class ShopForm(ReasonForm):
+    """Asks for no reason. Its values have the merchant of the person who acts."""
+
+    reason = forms.CharField(required=False, max_length=500, widget=forms.HiddenInput)
+
+    def clean(self) -> dict[str, Any]:
+        return (super().clean() or self.cleaned_data) | {"merchant": self.user.membership.merchant}
 
 
 class WithdrawForm(ReasonForm):

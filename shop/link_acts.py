@@ -1,34 +1,28 @@
 """How people of a merchant make a payment link."""
 
-from datetime import datetime, time, timedelta
+from datetime import datetime, time
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from audit_trail.act_pages import ObjectAct, ReasonForm
+from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from core import clock, money, plain_text
-from core.console.form_fields import BahtField, PlainCharField
+from core import clock, money
+from core.console.form_fields import BahtField
 from links import services as links
-from links.models import (
-    LONGEST_LIFE,
-    MAX_DESCRIPTION_LENGTH,
-    MAX_PAYMENTS,
-    MAX_REFERENCE_LENGTH,
-    PaymentLink,
-)
-from qrcodes.serializers import DEFAULT_EXPIRY
+from links.models import MAX_PAYMENTS, PaymentLink
+from links.serializers import PaymentLinkRequest
+from shop.acts import ShopForm
 
-AMOUNTS = {"amount", "amount_min", "amount_max"}
+FIELDS = ("amount", "amount_min", "amount_max", "description", "reference", "max_payments")
 
 
-class LinkForm(ReasonForm):
-    """What a customer shall pay: one amount, or the limits of an amount that the customer chooses."""
+class LinkForm(ShopForm):
+    """What a customer shall pay, with the same checks as in the API."""
 
     amount = BahtField(
         smallest=money.MIN_AMOUNT,
@@ -42,16 +36,12 @@ class LinkForm(ReasonForm):
     amount_max = BahtField(
         smallest=money.MIN_AMOUNT, required=False, label=gettext_lazy("Largest amount in baht")
     )
-    description = PlainCharField(
-        plain=plain_text.visible,
-        max_length=MAX_DESCRIPTION_LENGTH,
+    description = forms.CharField(
         required=False,
         label=gettext_lazy("What it is for"),
         help_text=gettext_lazy("The customer reads it."),
     )
-    reference = PlainCharField(
-        plain=plain_text.visible,
-        max_length=MAX_REFERENCE_LENGTH,
+    reference = forms.CharField(
         required=False,
         label=gettext_lazy("Reference"),
         help_text=gettext_lazy("Your order or invoice number."),
@@ -64,44 +54,33 @@ class LinkForm(ReasonForm):
         label=gettext_lazy("How often it can be paid"),
         help_text=gettext_lazy("Empty: any number of times, such as for a code at the counter."),
     )
-    last_day = forms.DateField(
+    expires_at = forms.DateField(
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
         label=gettext_lazy("Last day"),
         help_text=gettext_lazy("In Bangkok. Empty: a year from now."),
     )
-    reason = forms.CharField(required=False, max_length=500, widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
-        """The fields of the new link."""
-        values: dict[str, Any] = super().clean() or self.cleaned_data
-        if AMOUNTS & set(self.errors):
+        """`link`: the fields of the new link. Texts that are empty are not stored."""
+        values = super().clean()
+        if self.errors:
             return values
-        given = {name: values[name] for name in AMOUNTS if values[name] is not None}
-        if given.keys() not in ({"amount"}, {"amount_min", "amount_max"}):
-            raise ValidationError({"amount": _("Enter an amount, or both the smallest and the largest one.")})
-        if given.get("amount_min", 0) > given.get("amount_max", money.MAX_AMOUNT):
-            raise ValidationError({"amount_max": _("It must be at least the smallest amount.")})
-        if last_day := values.get("last_day"):
-            ends = datetime.combine(last_day + timedelta(days=1), time.min, clock.BANGKOK)
-            if not clock.now() < ends <= clock.now() + LONGEST_LIFE:
-                raise ValidationError({"last_day": _("It must be today or later, and within a year.")})
-            values["expires_at"] = ends
-        values["merchant"] = self.user.membership.merchant
+        given = {name: values[name] for name in FIELDS if values[name] or name == "max_payments"}
+        if last_day := values["expires_at"]:
+            end = datetime.combine(last_day, time(23, 59, 59, 999_000), clock.BANGKOK)
+            given["expires_at"] = clock.iso(end)
+        link = PaymentLinkRequest(data=given)
+        if link.is_valid():
+            return values | {"link": link.validated_data}
+        for name, faults in link.errors.items():
+            self.add_error(name, [str(fault) for fault in faults])
         return values
 
 
-FIELDS = (
-    *("merchant", "amount", "amount_min", "amount_max", "description", "reference", "max_payments"),
-    "expires_at",
-)
-
-
 def _make(row: None, values: dict[str, Any], now: datetime) -> PaymentLink:
-    # Texts that were not given are not stored.
-    given = {name: values[name] for name in FIELDS if values.get(name) or name == "max_payments"}
     with transaction.atomic(), recorded(Act.LINK_CREATED) as made:
-        made.row = link = links.create(now=now, expiry_minutes=DEFAULT_EXPIRY, **given)
+        made.row = link = links.create(merchant=values["merchant"], now=now, **values["link"])
     return link
 
 

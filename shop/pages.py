@@ -29,9 +29,9 @@ from request_log.models import RequestRecord
 from settlements.models import Settlement
 from shop.acts import EXCEPTION_ACTS, WITHDRAW_ACT
 from shop.link_acts import NEW_LINK_ACTS
-from shop.message_acts import MESSAGES_ACTS, NEW_MESSAGES_ACTS
 from shop.narrowing import NEWEST_FIRST, narrowed
 from shop.site import site
+from shop.webhook_acts import NEW_ENDPOINT_ACTS, SHOP_ENDPOINT_ACTS
 from timeline import pages as timeline
 from timeline.entries import PaymentContext
 from transactions.admin import TransactionAdmin
@@ -205,8 +205,8 @@ _register(
         *("type", "address", "events", "language", "quiet_hours", "state", "current_health"),
         *("latest_failures", "created_at"),
     ],
-    object_acts=MESSAGES_ACTS,
-    list_acts=NEW_MESSAGES_ACTS,
+    object_acts=SHOP_ENDPOINT_ACTS,
+    list_acts=NEW_ENDPOINT_ACTS,
 )
 _register(
     Delivery,

@@ -16,7 +16,6 @@ MESSAGES = {
     "clock_not_advanceable": "More than {limit} codes, deliveries, transfers or reports of the bank wait. "
     "Expire codes first.",
     "destination_not_found": "No destination {id}.",
-    "destination_not_testable": "This destination is disabled, so nothing is sent to it.",
     "delivery_not_redeliverable": "The webhook of this delivery is disabled, so nothing is sent to it.",
     "email_not_configured": "This service cannot send emails. Its operator has set no mail server.",
     "exception_not_acceptable": "This exception cannot be accepted: {why}.",

@@ -333,14 +333,15 @@ CASES = [
     ),
     Case(
         "field_not_changeable", of_webhook("patch", "", {"secret": "x"}),
-        "secret cannot be changed. Only these fields can: url, events, status.",
+        "secret cannot be changed. Only these fields can: events, status, url.",
     ),
     Case(
         "invalid_since", of_webhook("post", "/replay", {"since": "now"}),
         f'since must be {TIME}{GREGORIAN}. Received: "now".', f"must be {TIME}",
     ),
     Case(
-        "webhook_not_testable", disabled("test"), "This webhook is disabled, so nothing is sent to it."
+        "webhook_not_testable", disabled("test"),
+        "This webhook or destination is disabled, so nothing is sent to it.",
     ),
     Case(
         "webhook_not_replayable", disabled("replay", {"since": "2026-11-21"}),

@@ -16,7 +16,7 @@ from core.console import admin_columns, personal_data
 from core.console.admin_filters import ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
-from webhooks.acts import DELIVERY_ACTS, ENDPOINT_ACTS, NEW_DESTINATION_ACTS
+from webhooks.acts import DELETE_ACT, DELIVERY_ACTS, ENDPOINT_ACTS, NEW_DESTINATION_ACTS
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
@@ -79,7 +79,7 @@ def _html_list(lines: Iterable[str]) -> str:
 
 @admin.register(Endpoint)
 class EndpointAdmin(ActingAdmin):
-    object_acts, list_acts = ENDPOINT_ACTS, NEW_DESTINATION_ACTS
+    object_acts, list_acts = (*ENDPOINT_ACTS, DELETE_ACT), NEW_DESTINATION_ACTS
     list_display = ["id", "merchant", "type", "address", "state", "current_health", "created_at"]
     list_filter = [
         "type",
@@ -96,7 +96,7 @@ class EndpointAdmin(ActingAdmin):
 
     @admin.display(description=_("address"))
     def address(self, endpoint: Endpoint) -> str:
-        return endpoint.url or endpoint.recipient
+        return endpoint.address or "-"
 
     @admin.display(description=_("status"))
     def state(self, endpoint: Endpoint) -> str:

@@ -5,20 +5,21 @@ The other functions about endpoints, such as `endpoints.delete` and `redelivery.
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import EmailValidator
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from core import ids, vault
 from core.errors import ApiError
 from core.http import received
 from merchants.models import Merchant
 from webhooks import endpoints
+from webhooks.delivery.queue import MESSAGE_INTERVAL_SECONDS
 from webhooks.errors import (
     DestinationNotFound,
     EmailNotConfigured,
@@ -68,35 +69,36 @@ def create(
     if Endpoint.objects.of(merchant).destinations().count() >= limit:
         raise TooManyDestinations(limit=limit)
     destination = Endpoint(
-        id=ids.new("dst_", now), merchant=merchant, type=type, events=[], created_at=now, updated_at=now
+        id=ids.new("dst_", now), merchant=merchant, type=type, created_at=now, updated_at=now
     )
-    _set(destination, to=to, token=token, events=events, language=language, quiet_hours=quiet_hours)
+    destination.events = list(dict.fromkeys(events))
+    _set(destination, to=to, token=token, language=language, quiet_hours=quiet_hours)
     destination.save(force_insert=True)
-    # Deleting a destination and making it again gives no message more in a minute.
-    same = EndpointHealth.objects.filter(
-        endpoint__merchant=merchant, endpoint__recipient=destination.recipient
-    ).aggregate(last=Max("attempted_at"))
-    EndpointHealth.objects.create(endpoint=destination, attempted_at=same["last"])
+    # Deleting a destination and making it again gives no message more in a minute. Nobody knows any more to
+    # whom a deleted one wrote.
+    lately = now - timedelta(seconds=MESSAGE_INTERVAL_SECONDS)
+    same = Q(endpoint__recipient=destination.recipient) | Q(endpoint__deleted_at__gt=lately)
+    last = EndpointHealth.objects.filter(same, endpoint__merchant=merchant).aggregate(at=Max("attempted_at"))
+    EndpointHealth.objects.create(endpoint=destination, attempted_at=last["at"])
     EndpointAction.record(destination.id, EndpointActionType.CREATED, now=now)
     return destination
 
 
+def find(merchant: Merchant, destination_id: str) -> Endpoint:
+    """Find a destination of the merchant with its health. Raises DestinationNotFound."""
+    found = Endpoint.objects.of(merchant).destinations().select_related("health").filter(pk=destination_id)
+    return ids.find(destination_id, "dst_", found.first, DestinationNotFound)
+
+
 @transaction.atomic
-def change(
-    *, merchant: Merchant | None, destination_id: str, now: datetime, status: str | None = None, **fields: Any
-) -> Endpoint:
+def change(destination: Endpoint, *, now: datetime, status: str | None = None, **fields: Any) -> Endpoint:
     """Change these fields, as `create` takes them. Raises DestinationNotFound, and the errors of fields."""
-    destination = endpoints.find_for_update(
-        merchant=merchant, webhook_id=destination_id, not_found=DestinationNotFound
-    )
+    destination = endpoints.lock(destination)
+    chat, events = destination.recipient, fields.pop("events", destination.events)
+    endpoints.set_events(destination, events, now)
     if fields:
-        before, chat = destination.events, destination.recipient
         _set(destination, **fields)
-        if destination.events != before:
-            detail = "before: " + ", ".join(before)
-            EndpointAction.record(destination.id, EndpointActionType.EVENTS_CHANGED, now=now, detail=detail)
-        if fields.keys() - {"events"}:
-            EndpointAction.record(destination.id, EndpointActionType.CHANGED, now=now)
+        EndpointAction.record(destination.id, EndpointActionType.CHANGED, now=now)
         if destination.recipient != chat or "token" in fields:
             endpoints.reset_health(destination, now, verified_at=None)
     endpoints.change_status(destination, status, now)
@@ -117,8 +119,6 @@ def _set(destination: Endpoint, **fields: Any) -> None:
         destination.quiet_hours = hours = fields["quiet_hours"]
         is_right = re.fullmatch(QUIET_HOURS, hours, re.ASCII) and not re.match(NO_HOURS, hours)
         _check(hours == "" or is_right, InvalidQuietHours, hours)
-    if "events" in fields:
-        destination.events = list(dict.fromkeys(fields["events"]))
     destination.language = fields.get("language", destination.language)
 
 

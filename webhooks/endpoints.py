@@ -1,5 +1,6 @@
 """Change endpoints, which merchants call webhooks, and update their deliveries."""
 
+from collections.abc import Iterable
 from copy import copy
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,7 +32,6 @@ from webhooks.models import (
 
 # How long a secret also signs after a rotation, and how many do so at a time: each is a signature more.
 SECRET_OVERLAP, MAX_REPLACED_SECRETS = timedelta(hours=24), 5
-EndpointNotFound = type[WebhookNotFound] | type[DestinationNotFound]
 SWEEP_ENDPOINTS = 100
 SWEEP_DELIVERIES = 5000
 
@@ -78,64 +78,67 @@ def _check_webhook_limit(merchant: Merchant | None) -> None:
         raise TooManyWebhooks(limit=limit)
 
 
-def not_found(endpoint: Endpoint) -> EndpointNotFound:
-    """What the functions below raise for an endpoint of this kind. It also says with what its ids begin."""
-    return WebhookNotFound if endpoint.type == EndpointType.WEBHOOK else DestinationNotFound
+def find(merchant: Merchant, webhook_id: str) -> Endpoint:
+    """Find a webhook of the merchant with its health. Raises WebhookNotFound."""
+    found = Endpoint.objects.of(merchant).webhooks().select_related("health").filter(pk=webhook_id)
+    return ids.find(webhook_id, "wh_", found.first, WebhookNotFound)
 
 
-def find(
-    *, merchant: Merchant | None, webhook_id: str, not_found: EndpointNotFound = WebhookNotFound
-) -> Endpoint:
-    """Find a webhook of the merchant with its health, or a destination. Raises `not_found`."""
-    found = Endpoint.objects.of(merchant).select_related("health").filter(pk=webhook_id)
-    return ids.find(webhook_id, not_found.prefix, found.first, not_found)
+def lock(endpoint: Endpoint) -> Endpoint:
+    """Read a webhook or a destination anew, and lock it until the transaction ends.
+
+    Raises WebhookNotFound or DestinationNotFound if somebody has deleted it.
+    """
+    locked = Endpoint.objects.locked(endpoint.id)
+    if locked.deleted_at is not None:
+        raise (WebhookNotFound if locked.type == EndpointType.WEBHOOK else DestinationNotFound)(id=locked.id)
+    return locked
 
 
-def find_for_update(
-    *, merchant: Merchant | None, webhook_id: str, not_found: EndpointNotFound = WebhookNotFound
-) -> Endpoint:
-    """Find it and lock it until the transaction ends. Raises `not_found`."""
-    found = find(merchant=merchant, webhook_id=webhook_id, not_found=not_found)
-    endpoint = Endpoint.objects.locked(found.id)
-    if endpoint.deleted_at is not None:
-        raise not_found(id=webhook_id)
-    return endpoint
+def move(webhook: Endpoint, url: str, *, now: datetime) -> Endpoint | None:
+    """The webhook at another URL, which is probed: call this outside any transaction, then `update`.
+
+    None if it is there. Raises InvalidUrl, RateLimitExceeded, ServiceUnavailable.
+    """
+    if url == webhook.url:
+        return None
+    moved = copy(webhook)
+    moved.url = url
+    moved.last_ping_status = probes.probe(moved, now=now)
+    return moved
 
 
+@transaction.atomic
 def update(
+    webhook: Endpoint,
     *,
-    merchant: Merchant,
-    webhook_id: str,
     now: datetime,
-    url: str | None = None,
+    moved: Endpoint | None = None,
     events: list[str] | None = None,
     status: str | None = None,
 ) -> Endpoint:
-    """Change the given fields. Call this outside any transaction, because it probes a new URL first.
+    """Change what is given. moved: by `move`.
 
-    Enabling sends nothing again: held deliveries stay held until a replay. Raises WebhookNotFound,
-    InvalidUrl, RateLimitExceeded, ServiceUnavailable.
+    Enabling sends nothing again: held deliveries stay held until a replay. Raises WebhookNotFound.
     """
-    found, moved = find(merchant=merchant, webhook_id=webhook_id), None
-    if url is not None and url != found.url:
-        moved = copy(found)
-        moved.url = url
-        moved.last_ping_status = probes.probe(moved, now=now)
-    with transaction.atomic():
-        endpoint = find_for_update(merchant=merchant, webhook_id=webhook_id)
-        if moved is not None:
-            change = f"{endpoint.url} \N{RIGHTWARDS ARROW} {moved.url}"
-            EndpointAction.record(endpoint.id, EndpointActionType.URL_CHANGED, now=now, detail=change)
-            endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
-            # Another party may own the new URL.
-            reset_health(endpoint, now, verified_at=_verified_at(moved.last_ping_status, now))
-        events = list(dict.fromkeys(events or endpoint.events))
-        if events != endpoint.events:
-            before = "before: " + ", ".join(endpoint.events)
-            EndpointAction.record(endpoint.id, EndpointActionType.EVENTS_CHANGED, now=now, detail=before)
-            endpoint.events = events
-        change_status(endpoint, status, now)
+    endpoint = lock(webhook)
+    if moved is not None:
+        change = f"{endpoint.url} \N{RIGHTWARDS ARROW} {moved.url}"
+        EndpointAction.record(endpoint.id, EndpointActionType.URL_CHANGED, now=now, detail=change)
+        endpoint.url, endpoint.last_ping_status = moved.url, moved.last_ping_status
+        # Another party may own the new URL.
+        reset_health(endpoint, now, verified_at=_verified_at(moved.last_ping_status, now))
+    set_events(endpoint, events or endpoint.events, now)
+    change_status(endpoint, status, now)
     return endpoint
+
+
+def set_events(endpoint: Endpoint, events: Iterable[str], now: datetime) -> None:
+    """Repeated types count once. The caller has locked the endpoint, and saves it."""
+    before, endpoint.events = endpoint.events, list(dict.fromkeys(events))
+    if endpoint.events != before:
+        detail = "before: " + ", ".join(before)
+        EndpointAction.record(endpoint.id, EndpointActionType.EVENTS_CHANGED, now=now, detail=detail)
 
 
 def change_status(endpoint: Endpoint, status: str | None, now: datetime) -> None:
@@ -149,23 +152,21 @@ def change_status(endpoint: Endpoint, status: str | None, now: datetime) -> None
     hold_or_fail_deliveries(endpoint, now)
 
 
-def reveal_secret(*, merchant: Merchant, webhook_id: str) -> str:
-    """Return the secret that signs now, and log this. Raises WebhookNotFound."""
-    endpoint = find(merchant=merchant, webhook_id=webhook_id)
-    security_log.record(SecurityEvent.SECRET_REVEALED, subject=endpoint.id, merchant_id=merchant.id)
-    return endpoint.secret
+def reveal_secret(webhook: Endpoint) -> str:
+    """Return the secret that signs now, and log this."""
+    merchant_id = webhook.merchant_id
+    security_log.record(SecurityEvent.SECRET_REVEALED, subject=webhook.id, merchant_id=merchant_id)
+    return webhook.secret
 
 
 @transaction.atomic
-def rotate_secret(
-    *, merchant: Merchant, webhook_id: str, now: datetime, secret: str | None = None
-) -> Endpoint:
+def rotate_secret(webhook: Endpoint, *, now: datetime, secret: str | None = None) -> Endpoint:
     """Sign with `secret`, or with a new one, from now on. Each replaced one also signs for its 24 hours.
 
     After five rotations within 24 hours the oldest ends early. The secret that signs already changes nothing.
     Raises WebhookNotFound, InvalidSecret.
     """
-    endpoint, new_secret = find_for_update(merchant=merchant, webhook_id=webhook_id), _checked_secret(secret)
+    endpoint, new_secret = lock(webhook), _checked_secret(secret)
     if new_secret != endpoint.secret:
         replaced = [(endpoint.secret, now + SECRET_OVERLAP)]
         replaced += [each for each in endpoint.replaced_secrets if each[1] > now and each[0] != new_secret]
@@ -174,23 +175,22 @@ def rotate_secret(
         endpoint.save()
         EndpointAction.record(endpoint.id, EndpointActionType.SECRET_ROTATED, now=now)
         security_log.record_on_commit(
-            SecurityEvent.SECRET_ROTATED, subject=endpoint.id, merchant_id=merchant.id
+            SecurityEvent.SECRET_ROTATED, subject=endpoint.id, merchant_id=endpoint.merchant_id
         )
     return endpoint
 
 
 @transaction.atomic
-def delete(
-    *,
-    merchant: Merchant | None,
-    webhook_id: str,
-    now: datetime,
-    not_found: EndpointNotFound = WebhookNotFound,
-) -> None:
-    """Delete an endpoint. Staff can still read its deliveries. Raises `not_found`."""
-    endpoint = find_for_update(merchant=merchant, webhook_id=webhook_id, not_found=not_found)
+def delete(endpoint: Endpoint, *, now: datetime) -> None:
+    """Delete an endpoint, and of a destination whom it reached. Its deliveries can still be read.
+
+    Raises what `lock` raises.
+    """
+    endpoint = lock(endpoint)
     endpoint.deleted_at = endpoint.updated_at = now
-    endpoint.save(update_fields=["deleted_at", "updated_at"])
+    if endpoint.type != EndpointType.WEBHOOK:
+        endpoint.recipient = endpoint.secret_sealed = ""
+    endpoint.save()
     EndpointAction.record(endpoint.id, EndpointActionType.DELETED, now=now)
     hold_or_fail_deliveries(endpoint, now)
 

@@ -6,13 +6,11 @@ from webhooks.models import EventType
 class WebhookNotFound(NotFound):
     code = "webhook_not_found"
     message = "No webhook {id}."
-    prefix = "wh_"
 
 
 class DestinationNotFound(NotFound):
     code = "destination_not_found"
     message = "No destination {id}."
-    prefix = "dst_"
 
 
 class EventNotFound(NotFound):
@@ -27,12 +25,7 @@ class DeliveryNotFound(NotFound):
 
 class WebhookNotTestable(StateError):
     code = "webhook_not_testable"
-    message = "This webhook is disabled, so nothing is sent to it."
-
-
-class DestinationNotTestable(StateError):
-    code = "destination_not_testable"
-    message = "This destination is disabled, so nothing is sent to it."
+    message = "This webhook or destination is disabled, so nothing is sent to it."
 
 
 class EmailNotConfigured(StateError):

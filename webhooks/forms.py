@@ -1,4 +1,6 @@
-"""The form of a destination of the operator."""
+"""The form of a destination of the operator, and what the forms of shops have of it."""
+
+from collections.abc import Iterable, Sequence
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
@@ -6,7 +8,17 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ReasonForm
 from webhooks.destinations import TYPES
 from webhooks.messages import texts
-from webhooks.models import Language, StaffEventType
+from webhooks.models import EventType, Language, StaffEventType
+
+
+def events_field(types: Iterable[EventType | StaffEventType], chosen: Sequence[str]) -> forms.Field:
+    """The events that an endpoint gets, in words."""
+    return forms.MultipleChoiceField(
+        choices=[(each.value, texts.WORDS[each]) for each in types],
+        initial=chosen,
+        widget=forms.CheckboxSelectMultiple,
+        label=_("Events"),
+    )
 
 
 class DestinationForm(ReasonForm):
@@ -25,12 +37,7 @@ class DestinationForm(ReasonForm):
         label=_("Channel access token"),
         help_text=_("Of your LINE channel. Nobody can read it later. Leave empty for an email address."),
     )
-    events = forms.MultipleChoiceField(
-        choices=[(each.value, texts.WORDS[each]) for each in StaffEventType],
-        initial=list(StaffEventType),
-        widget=forms.CheckboxSelectMultiple,
-        label=_("Events"),
-    )
+    events = events_field(StaffEventType, list(StaffEventType))
     language = forms.ChoiceField(choices=Language.choices, initial=Language.TH, label=_("Language"))
     quiet_hours = forms.CharField(
         required=False,

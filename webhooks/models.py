@@ -86,7 +86,11 @@ class Endpoint(models.Model):
     )
     url = models.CharField(max_length=2048, blank=True, default="")
     recipient = models.CharField(
-        max_length=254, blank=True, default="", db_default="", help_text="A LINE chat, or an email address."
+        max_length=254,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="A LINE chat, or an email address. Empty once it is deleted.",
     )
     language = models.CharField(max_length=2, choices=Language.choices, blank=True, default="", db_default="")
     quiet_hours = models.CharField(
@@ -126,8 +130,11 @@ class Endpoint(models.Model):
                 & ~Q(secret_sealed="")
                 | Q(type__in=["line", "email"], url="", language__in=Language.values)
                 & Q(id__startswith="dst_")
-                & ~Q(recipient="")
-                & (Q(type="email", secret_sealed="") | Q(type="line") & ~Q(secret_sealed="")),
+                & (
+                    Q(deleted_at__isnull=True, type="email", secret_sealed="") & ~Q(recipient="")
+                    | Q(deleted_at__isnull=True, type="line") & ~Q(recipient="") & ~Q(secret_sealed="")
+                    | Q(deleted_at__isnull=False, recipient="", secret_sealed="")
+                ),
                 name="endpoint_is_webhook_or_destination",
             ),
             models.CheckConstraint(
@@ -139,7 +146,12 @@ class Endpoint(models.Model):
         triggers = [triggers.keep_rows("an endpoint is marked as deleted, and its row stays")]
 
     def __str__(self) -> str:
-        return f"{self.id} {self.url or self.recipient}"
+        return f"{self.id} {self.address}".rstrip()
+
+    @property
+    def address(self) -> str:
+        """The URL, the LINE chat or the email address. Empty of a destination that is deleted."""
+        return self.url or self.recipient
 
     @property
     def secret(self) -> str:

@@ -18,7 +18,6 @@ from webhooks.serializers import (
 )
 from webhooks.shapes import (
     DeliveryObject,
-    DestinationDeliveryObject,
     DestinationObject,
     EventObject,
     ReplayResultObject,
@@ -62,7 +61,7 @@ list_destinations = _read(
 get_destination = _read("get_destination", response=DestinationObject)
 change_destination = _manage("change_destination", body=DestinationChangeRequest, response=DestinationObject)
 delete_destination = _manage("delete_destination")
-test_destination = _manage("test_destination", response=DestinationDeliveryObject)
+test_destination = _manage("test_destination", response=DeliveryObject)
 list_destination_deliveries = _read(
-    "list_destination_deliveries", query=DeliveryQuery, response=DestinationDeliveryObject, rows="deliveries"
+    "list_destination_deliveries", query=DeliveryQuery, response=DeliveryObject, rows="deliveries"
 )

@@ -10,14 +10,10 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from core import ids, request_context
 from core.errors import ApiError
-from merchants.models import Merchant
 from webhooks import endpoints, events, wakeup
-from webhooks.endpoints import EndpointNotFound
 from webhooks.errors import (
     DeliveryNotFound,
     DeliveryNotRedeliverable,
-    DestinationNotTestable,
-    WebhookNotFound,
     WebhookNotReplayable,
     WebhookNotTestable,
 )
@@ -44,35 +40,21 @@ class ReplayResult:
 
 
 @transaction.atomic
-def test(
-    *,
-    merchant: Merchant | None,
-    webhook_id: str,
-    now: datetime,
-    not_found: EndpointNotFound = WebhookNotFound,
-) -> Delivery:
-    """Send a ping as a manual delivery. Raises `not_found`, and an error for a disabled one."""
-    refusal = WebhookNotTestable if not_found is WebhookNotFound else DestinationNotTestable
-    endpoint = _active(merchant, webhook_id, refusal, not_found)
+def test(endpoint: Endpoint, *, now: datetime) -> Delivery:
+    """Send a ping as a manual delivery. Raises WebhookNotTestable, and what `endpoints.lock` raises."""
+    endpoint = _active(endpoint, WebhookNotTestable)
     event = events.build_ping(endpoint, now)
     event.save(force_insert=True)
     return _create_manual_delivery(event, endpoint, now)
 
 
 @transaction.atomic
-def redeliver(
-    *,
-    merchant: Merchant | None,
-    webhook_id: str,
-    delivery_id: str,
-    now: datetime,
-    not_found: EndpointNotFound = WebhookNotFound,
-) -> Delivery:
+def redeliver(endpoint: Endpoint, *, delivery_id: str, now: datetime) -> Delivery:
     """Send an event again with the same event id. The scheduled delivery does not change.
 
-    Raises `not_found`, DeliveryNotFound, DeliveryNotRedeliverable.
+    Raises DeliveryNotFound, DeliveryNotRedeliverable, and what `endpoints.lock` raises.
     """
-    endpoint = endpoints.find_for_update(merchant=merchant, webhook_id=webhook_id, not_found=not_found)
+    endpoint = endpoints.lock(endpoint)
     found = Delivery.objects.filter(endpoint=endpoint, pk=delivery_id).select_related("event")
     delivery = ids.find(delivery_id, "dlv_", found.first, DeliveryNotFound)
     if endpoint.status != EndpointStatus.ACTIVE:
@@ -81,14 +63,14 @@ def redeliver(
 
 
 @transaction.atomic
-def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetime) -> ReplayResult:
+def replay(endpoint: Endpoint, *, since: datetime, now: datetime) -> ReplayResult:
     """Send all events since `since` that the endpoint missed, each with a new retry schedule.
 
     Missed are failed and held deliveries, and events of its types without a delivery. One call sends the
     oldest 10,000. It begins where deliveries may be deleted, because nothing says whether earlier events were
     accepted. Raises WebhookNotFound, WebhookNotReplayable.
     """
-    endpoint = _active(merchant, webhook_id, WebhookNotReplayable)
+    endpoint = _active(endpoint, WebhookNotReplayable)
     if days := settings.WEBHOOK_DELIVERY_RETENTION_DAYS:
         since = max(since, now - timedelta(days=days))
     missed = _missed(endpoint, since)
@@ -108,13 +90,12 @@ def replay(*, merchant: Merchant, webhook_id: str, since: datetime, now: datetim
 
 
 @transaction.atomic
-def replay_held(*, endpoint_id: str, now: datetime) -> ReplayResult:
+def replay_held(endpoint: Endpoint, *, now: datetime) -> ReplayResult:
     """Send the deliveries that were held while the endpoint was disabled, each with a new retry schedule.
 
-    One call sends the oldest 10,000. Raises WebhookNotFound, WebhookNotReplayable.
+    One call sends the oldest 10,000. Raises WebhookNotReplayable, and what `endpoints.lock` raises.
     """
-    found = Endpoint.objects.get(pk=endpoint_id)
-    endpoint = _active(found.merchant, endpoint_id, WebhookNotReplayable, endpoints.not_found(found))
+    endpoint = _active(endpoint, WebhookNotReplayable)
     held = Delivery.objects.filter(endpoint=endpoint, state=DeliveryState.HELD).order_by("created_at", "id")
     chosen = list(held.values_list("pk", flat=True)[: MAX_REPLAYED + 1])
     replayed = _restart(Delivery.objects.filter(pk__in=chosen[:MAX_REPLAYED]), now)
@@ -141,13 +122,8 @@ def _record_replay(endpoint: Endpoint, replay: ReplayResult, now: datetime) -> R
     return replay
 
 
-def _active(
-    merchant: Merchant | None,
-    webhook_id: str,
-    refusal: type[ApiError],
-    not_found: EndpointNotFound = WebhookNotFound,
-) -> Endpoint:
-    endpoint = endpoints.find_for_update(merchant=merchant, webhook_id=webhook_id, not_found=not_found)
+def _active(endpoint: Endpoint, refusal: type[ApiError]) -> Endpoint:
+    endpoint = endpoints.lock(endpoint)
     if endpoint.status != EndpointStatus.ACTIVE:
         raise refusal()
     return endpoint

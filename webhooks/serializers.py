@@ -1,6 +1,6 @@
 """Bodies, query parameters and objects of the webhook, event and delivery resources."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -53,29 +53,28 @@ class WebhookRequest(serializers.Serializer[Any]):
     secret = _secret()
 
 
-class WebhookChangeRequest(serializers.Serializer[Any]):
-    """Fields to change. Omitted fields do not change; the other fields of the object are refused."""
-
-    url = Url(required=False, help_text="A public https address that answers POST.")
+class _ChangeRequest(serializers.Serializer[Any]):
+    shape: ClassVar[ObjectType]
     events = _events(required=False)
     status = fields.Choice(
         EndpointStatus.values,
         required=False,
-        help_text="A disabled webhook gets nothing; its events are held.",
+        help_text="Nothing is sent while it is disabled; its events are held.",
     )
 
     def run_validation(self, data: Any = empty) -> Any:
-        _refuse_other_fields(self, data, WebhookObject, "secret")
+        """Raises FieldNotChangeable for fields of the object that a change cannot have."""
+        for name in data:
+            if name in {*self.shape.__annotations__, "secret"} - {*self.fields}:
+                raise FieldNotChangeable(param=name, fields=", ".join(self.fields))
         return super().run_validation(data)
 
 
-def _refuse_other_fields(
-    form: serializers.Serializer[Any], data: Any, shape: ObjectType, *others: str
-) -> None:
-    """Raises FieldNotChangeable for fields of the object that a change cannot have."""
-    for name in data:
-        if name in {*shape.__annotations__, *others} - {*form.fields}:
-            raise FieldNotChangeable(param=name, fields=", ".join(form.fields))
+class WebhookChangeRequest(_ChangeRequest):
+    """Fields to change. Omitted fields do not change; the other fields of the object are refused."""
+
+    shape = WebhookObject
+    url = Url(required=False, help_text="A public https address that answers POST.")
 
 
 def _to(**options: Any) -> fields.Text:
@@ -109,20 +108,11 @@ class NewDestinationRequest(_DestinationRequest):
     events = _events()
 
 
-class DestinationChangeRequest(_DestinationRequest):
+class DestinationChangeRequest(_DestinationRequest, _ChangeRequest):
     """Fields to change. Omitted fields do not change; the other fields of the object are refused."""
 
+    shape = DestinationObject
     to = _to(required=False)
-    events = _events(required=False)
-    status = fields.Choice(
-        EndpointStatus.values,
-        required=False,
-        help_text="A disabled destination gets nothing; its events are held.",
-    )
-
-    def run_validation(self, data: Any = empty) -> Any:
-        _refuse_other_fields(self, data, DestinationObject)
-        return super().run_validation(data)
 
 
 class SecretRequest(serializers.Serializer[Any]):

@@ -13,6 +13,7 @@ from core.http.objects import (
     Schema,
     WebhookId,
     between,
+    id_schema,
     one_of,
     up_to,
 )
@@ -26,7 +27,6 @@ from webhooks.models import (
     DeliveryTrigger,
     DisabledReason,
     Endpoint,
-    EndpointHealth,
     EndpointStatus,
     EventType,
     HealthState,
@@ -55,9 +55,7 @@ class HealthObject(TypedDict):
     last_error: Annotated[str | None, up_to(20), "Such as timeout, dns, tls_cert or http_5xx."]
 
 
-class WebhookObject(TypedDict):
-    webhook_id: WebhookId
-    url: Annotated[str, {"format": "uri", "maxLength": MAX_URL_LENGTH}]
+class _Endpoint(TypedDict):
     events: Annotated[list[Annotated[str, one_of(EventType)]], {"maxItems": len(EventType), "minItems": 1}]
     status: Annotated[str, one_of(EndpointStatus)]
     disabled_reason: Annotated[
@@ -65,6 +63,13 @@ class WebhookObject(TypedDict):
         one_of(DisabledReason),
         "gone: it answered 410. failing: for five days. merchant or staff: who disabled it.",
     ]
+    health: HealthObject
+    created_at: Instant
+
+
+class WebhookObject(_Endpoint):
+    webhook_id: WebhookId
+    url: Annotated[str, {"format": "uri", "maxLength": MAX_URL_LENGTH}]
     verification: Annotated[
         str,
         one_of(VerificationStatus),
@@ -77,8 +82,6 @@ class WebhookObject(TypedDict):
         "The HTTP status of the answer to `webhook.ping`, when the URL was registered or changed. "
         "Null if none was sent.",
     ]
-    health: HealthObject
-    created_at: Instant
 
 
 class WebhookSecret(TypedDict):
@@ -86,19 +89,14 @@ class WebhookSecret(TypedDict):
     secret: Annotated[str, up_to(MAX_SECRET_LENGTH), "Signs every message."]
 
 
-class DestinationObject(TypedDict):
+class DestinationObject(_Endpoint):
     """A LINE chat or an email address that gets messages about events."""
 
     destination_id: DestinationId
     type: Annotated[str, one_of(TYPES)]
     to: Annotated[str, up_to(254), "The LINE user, group or room, or the email address."]
-    events: Annotated[list[Annotated[str, one_of(EventType)]], {"maxItems": len(EventType), "minItems": 1}]
     language: Annotated[str, one_of(Language), "Of the messages."]
     quiet_hours: Annotated[str | None, QUIET_HOURS_SCHEMA, "In Bangkok. Messages wait for their end."]
-    status: Annotated[str, one_of(EndpointStatus)]
-    disabled_reason: Annotated[str | None, one_of(DisabledReason), "As in a webhook."]
-    health: HealthObject
-    created_at: Instant
 
 
 class PingData(TypedDict):
@@ -135,8 +133,11 @@ class DeliveryAttemptObject(TypedDict):
     response: Annotated[str, up_to(MAX_RESPONSE_LENGTH), "The beginning of the response."]
 
 
-class _Delivery(TypedDict):
+class DeliveryObject(TypedDict):
+    """An event on its way. A message to a destination that tells of several is an attempt of each."""
+
     delivery_id: DeliveryId
+    webhook_id: Annotated[str, id_schema("(wh|dst)_"), "The webhook, or the destination."]
     event_id: EventId
     event: Annotated[str, one_of(EVENT_TYPES)]
     state: Annotated[
@@ -147,16 +148,6 @@ class _Delivery(TypedDict):
     next_attempt_at: Annotated[Instant | None, "Null if no attempt follows."]
     finished_at: Instant | None
     attempts: list[DeliveryAttemptObject]
-
-
-class DeliveryObject(_Delivery):
-    webhook_id: WebhookId
-
-
-class DestinationDeliveryObject(_Delivery):
-    """An event that a destination is told of. A message that tells of several is an attempt of each."""
-
-    destination_id: DestinationId
 
 
 class ReplayResultObject(TypedDict):
@@ -171,13 +162,9 @@ def webhook_object(endpoint: Endpoint) -> WebhookObject:
     return {
         "webhook_id": endpoint.id,
         "url": endpoint.url,
-        "events": endpoint.events,
-        "status": endpoint.status,
-        "disabled_reason": endpoint.disabled_reason or None,
         "verification": endpoint.health.verification.value,
         "last_ping_status": endpoint.last_ping_status,
-        "health": _health_object(endpoint.health),
-        "created_at": iso(endpoint.created_at),
+        **_endpoint(endpoint),
     }
 
 
@@ -187,40 +174,35 @@ def destination_object(endpoint: Endpoint) -> DestinationObject:
         "destination_id": endpoint.id,
         "type": endpoint.type,
         "to": endpoint.recipient,
-        "events": endpoint.events,
         "language": endpoint.language,
         "quiet_hours": endpoint.quiet_hours or None,
-        "status": endpoint.status,
-        "disabled_reason": endpoint.disabled_reason or None,
-        "health": _health_object(endpoint.health),
-        "created_at": iso(endpoint.created_at),
+        **_endpoint(endpoint),
     }
 
 
-def _health_object(health: EndpointHealth) -> HealthObject:
+def _endpoint(endpoint: Endpoint) -> _Endpoint:
+    health = endpoint.health
     return {
-        "state": health.state.value,
-        "consecutive_failures": health.consecutive_failures,
-        "failing_since": iso_or_none(health.failing_since),
-        "paused_until": iso_or_none(health.paused_until),
-        "last_error": health.last_error or None,
+        "events": endpoint.events,
+        "status": endpoint.status,
+        "disabled_reason": endpoint.disabled_reason or None,
+        "health": {
+            "state": health.state.value,
+            "consecutive_failures": health.consecutive_failures,
+            "failing_since": iso_or_none(health.failing_since),
+            "paused_until": iso_or_none(health.paused_until),
+            "last_error": health.last_error or None,
+        },
+        "created_at": iso(endpoint.created_at),
     }
 
 
 def delivery_object(delivery: Delivery) -> DeliveryObject:
     """A delivery with its attempts, the oldest first."""
-    return {"webhook_id": delivery.endpoint_id, **_delivery(delivery)}
-
-
-def destination_delivery_object(delivery: Delivery) -> DestinationDeliveryObject:
-    """The same of a destination."""
-    return {"destination_id": delivery.endpoint_id, **_delivery(delivery)}
-
-
-def _delivery(delivery: Delivery) -> _Delivery:
     is_waiting = delivery.state == DeliveryState.PENDING
     return {
         "delivery_id": delivery.id,
+        "webhook_id": delivery.endpoint_id,
         "event_id": delivery.event_id,
         "event": delivery.event_type,
         "state": str(delivery.state),

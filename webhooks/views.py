@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.models import Prefetch, prefetch_related_objects
 from rest_framework.request import Request
@@ -13,18 +14,16 @@ from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from webhooks import destinations, endpoints, events, feed, redelivery
 from webhooks import openapi as docs
-from webhooks.errors import DestinationNotFound
 from webhooks.filters import EVENTS, matching_deliveries
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 from webhooks.shapes import (
-    DestinationDeliveryObject,
+    DeliveryObject,
     DestinationObject,
     EventObject,
     ReplayResultObject,
     WebhookObject,
     WebhookSecret,
     delivery_object,
-    destination_delivery_object,
     destination_object,
     event_object,
     webhook_object,
@@ -52,23 +51,23 @@ class WebhookViewSet(MerchantViewSet):
 
     @docs.retrieve
     def retrieve(self, request: Request, webhook_id: str) -> WebhookObject:
-        return webhook_object(endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id))
+        return webhook_object(endpoints.find(merchant_of(request), webhook_id))
 
     @docs.change
     def partial_update(self, request: Request, webhook_id: str) -> WebhookObject:
-        values, merchant = api.read_body(docs.change, request), merchant_of(request)
-        return webhook_object(
-            endpoints.update(merchant=merchant, webhook_id=webhook_id, now=clock.now(), **values)
-        )
+        values, now = api.read_body(docs.change, request), clock.now()
+        found = endpoints.find(merchant_of(request), webhook_id)
+        moved = endpoints.move(found, values.pop("url", found.url), now=now)
+        return webhook_object(endpoints.update(found, now=now, moved=moved, **values))
 
     @docs.destroy
     def destroy(self, request: Request, webhook_id: str) -> ApiResponse:
-        endpoints.delete(merchant=merchant_of(request), webhook_id=webhook_id, now=clock.now())
+        endpoints.delete(endpoints.find(merchant_of(request), webhook_id), now=clock.now())
         return ApiResponse(204, b"")
 
     @docs.secret
     def secret(self, request: Request, webhook_id: str) -> WebhookSecret:
-        secret = endpoints.reveal_secret(merchant=merchant_of(request), webhook_id=webhook_id)
+        secret = endpoints.reveal_secret(endpoints.find(merchant_of(request), webhook_id))
         return {"webhook_id": webhook_id, "secret": secret}
 
     @docs.rotate_secret
@@ -77,7 +76,7 @@ class WebhookViewSet(MerchantViewSet):
         values, merchant, now = api.read_body(docs.rotate_secret, request), merchant_of(request), clock.now()
         # Without the secret, because the response is stored for repeated requests.
         return lambda: webhook_object(
-            endpoints.rotate_secret(merchant=merchant, webhook_id=webhook_id, now=now, **values)
+            endpoints.rotate_secret(endpoints.find(merchant, webhook_id), now=now, **values)
         )
 
 
@@ -87,6 +86,13 @@ ATTEMPTS = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("id"))
 def load_attempts(deliveries: Sequence[Delivery]) -> None:
     """Read the attempts of these deliveries by one query."""
     prefetch_related_objects(deliveries, ATTEMPTS)
+
+
+def _deliveries(endpoint: Endpoint, query: dict[str, Any]) -> ApiResponse:
+    wanted = matching_deliveries(
+        endpoint.id, event=query.get("event"), state=query.get("state"), **period_of(query)
+    )
+    return listing.response(wanted, query, "deliveries", delivery_object, load=load_attempts)
 
 
 class EventViewSet(MerchantViewSet):
@@ -117,25 +123,24 @@ class DeliveryViewSet(MerchantViewSet):
     @docs.list_deliveries
     def list(self, request: Request, webhook_id: str) -> ApiResponse:
         query = api.read_query(docs.list_deliveries, request)
-        endpoint = endpoints.find(merchant=merchant_of(request), webhook_id=webhook_id)
-        wanted = matching_deliveries(
-            endpoint.id, event=query.get("event"), state=query.get("state"), **period_of(query)
-        )
-        return listing.response(wanted, query, "deliveries", delivery_object, load=load_attempts)
+        return _deliveries(endpoints.find(merchant_of(request), webhook_id), query)
 
     @docs.test
     @idempotent
     def test(self, request: Request, webhook_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
-        return lambda: delivery_object(redelivery.test(merchant=merchant, webhook_id=webhook_id, now=now))
+        return lambda: delivery_object(redelivery.test(endpoints.find(merchant, webhook_id), now=now))
 
     @docs.redeliver
     @idempotent
     def redeliver(self, request: Request, webhook_id: str, delivery_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
-        return lambda: delivery_object(
-            redelivery.redeliver(merchant=merchant, webhook_id=webhook_id, delivery_id=delivery_id, now=now)
-        )
+
+        def work() -> DeliveryObject:
+            webhook = endpoints.find(merchant, webhook_id)
+            return delivery_object(redelivery.redeliver(webhook, delivery_id=delivery_id, now=now))
+
+        return work
 
     @docs.replay
     @idempotent
@@ -143,7 +148,7 @@ class DeliveryViewSet(MerchantViewSet):
         values, merchant, now = api.read_body(docs.replay, request), merchant_of(request), clock.now()
 
         def work() -> ReplayResultObject:
-            done = redelivery.replay(merchant=merchant, webhook_id=webhook_id, now=now, **values)
+            done = redelivery.replay(endpoints.find(merchant, webhook_id), now=now, **values)
             return {"replayed": done.replayed, "has_more": done.has_more}
 
         return work
@@ -153,12 +158,8 @@ class DestinationViewSet(MerchantViewSet):
     @docs.create_destination
     @idempotent
     def create(self, request: Request) -> Job:
-        values, merchant, now = (
-            api.read_body(docs.create_destination, request),
-            merchant_of(request),
-            clock.now(),
-        )
-        return lambda: destination_object(destinations.create(merchant=merchant, now=now, **values))
+        values, merchant = api.read_body(docs.create_destination, request), merchant_of(request)
+        return lambda: destination_object(destinations.create(merchant=merchant, now=clock.now(), **values))
 
     @docs.list_destinations
     def list(self, request: Request) -> ApiResponse:
@@ -168,50 +169,26 @@ class DestinationViewSet(MerchantViewSet):
 
     @docs.get_destination
     def retrieve(self, request: Request, destination_id: str) -> DestinationObject:
-        return destination_object(self._find(request, destination_id))
+        return destination_object(destinations.find(merchant_of(request), destination_id))
 
     @docs.change_destination
     def partial_update(self, request: Request, destination_id: str) -> DestinationObject:
-        values, merchant = api.read_body(docs.change_destination, request), merchant_of(request)
-        return destination_object(
-            destinations.change(merchant=merchant, destination_id=destination_id, now=clock.now(), **values)
-        )
+        values = api.read_body(docs.change_destination, request)
+        found = destinations.find(merchant_of(request), destination_id)
+        return destination_object(destinations.change(found, now=clock.now(), **values))
 
     @docs.delete_destination
     def destroy(self, request: Request, destination_id: str) -> ApiResponse:
-        endpoints.delete(
-            merchant=merchant_of(request),
-            webhook_id=destination_id,
-            now=clock.now(),
-            not_found=DestinationNotFound,
-        )
+        endpoints.delete(destinations.find(merchant_of(request), destination_id), now=clock.now())
         return ApiResponse(204, b"")
 
     @docs.test_destination
     @idempotent
     def test(self, request: Request, destination_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
-
-        def work() -> DestinationDeliveryObject:
-            made = redelivery.test(
-                merchant=merchant, webhook_id=destination_id, now=now, not_found=DestinationNotFound
-            )
-            return destination_delivery_object(made)
-
-        return work
+        return lambda: delivery_object(redelivery.test(destinations.find(merchant, destination_id), now=now))
 
     @docs.list_destination_deliveries
     def deliveries(self, request: Request, destination_id: str) -> ApiResponse:
         query = api.read_query(docs.list_destination_deliveries, request)
-        wanted = matching_deliveries(
-            self._find(request, destination_id).id,
-            event=query.get("event"),
-            state=query.get("state"),
-            **period_of(query),
-        )
-        return listing.response(wanted, query, "deliveries", destination_delivery_object, load=load_attempts)
-
-    def _find(self, request: Request, destination_id: str) -> Endpoint:
-        return endpoints.find(
-            merchant=merchant_of(request), webhook_id=destination_id, not_found=DestinationNotFound
-        )
+        return _deliveries(destinations.find(merchant_of(request), destination_id), query)

@@ -321,7 +321,7 @@ class QueryInstant(_Strict, serializers.Field[Any, Any, Any, Any]):
 
     default_error_messages = {
         **dict.fromkeys(("date", "null"), "must be a date (2026-11-21) or a time (2026-11-21T10:00:00Z)"),
-        "buddhist": "must be in the Gregorian calendar: {reason}",
+        "buddhist": _("must be in the Gregorian calendar: {reason}"),
     }
 
     def __init__(self, *, end: bool = False, **kwargs: Any) -> None:

@@ -63,6 +63,10 @@ class Answer:
     example: Mapping[str, Any]
 
 
+PAGES: dict[tuple[str, ...], Any] = {}
+"""Lists with the same fields are one shape."""
+
+
 def page_of(
     rows: str,
     row: ObjectType,
@@ -78,7 +82,8 @@ def page_of(
     """
     make: Any = TypedDict
     hints = get_type_hints(base, include_extras=True) | {rows: list[row]} | more  # type: ignore[valid-type]
-    shape = make(f"{row.__name__.removesuffix('Object')}List", hints)
+    name = f"{row.__name__.removesuffix('Object')}List"
+    shape = PAGES.setdefault((name, *hints), make(name, hints))
     shape.__doc__ = f"A page of {words or rows}."
     return Answer(shape, {rows: [example], "total": 1, "limit": 20, "offset": 0})
 

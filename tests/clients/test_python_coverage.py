@@ -39,7 +39,6 @@ SCHEMAS: dict[type[Model], tuple[str, ...]] = {
     models.ClaimLinkSecret: ("ClaimLinkSecret",),
     models.Delivery: ("DeliveryObject",),
     models.DeliveryAttempt: ("DeliveryAttemptObject",),
-    models.DestinationDelivery: ("DestinationDeliveryObject",),
     models.EventDestination: ("DestinationObject",),
     models.EndpointHealth: ("HealthObject",),
     models.FullLoggedRequest: ("FullRequestObject",),

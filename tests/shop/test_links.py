@@ -1,5 +1,6 @@
 """Payment links that people of a merchant make, without a developer."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from django.test import Client
 
 from audit_trail.models import AuditRecord
 from console.people.roles import ShopRole
+from core import clock
 from links.models import PaymentLink
 from tests.conftest import SandboxBankClient, Shop
 from tests.shop.people import person_of
@@ -42,31 +44,47 @@ def test_owner_makes_a_link_that_a_customer_pays(shop: Shop, bank: SandboxBankCl
 
 
 def test_link_for_the_counter_takes_any_amount_any_number_of_times(shop: Shop) -> None:
-    make(person_of(shop), amount_min="20", amount_max="5000", max_payments="", last_day="")
+    make(person_of(shop), amount_min="20", amount_max="5000", max_payments="", expires_at="")
     link = PaymentLink.objects.get()
     assert (link.amount, link.amount_min, link.amount_max, link.max_payments) == (None, 2_000, 500_000, None)
 
 
 @pytest.mark.parametrize(
-    ("values", "text"),
+    ("values", "name", "text"),
     [
-        ({}, "Enter an amount, or both"),
-        ({"amount": "1", "amount_min": "1", "amount_max": "2"}, "Enter an amount, or both"),
-        ({"amount_min": "5"}, "Enter an amount, or both"),
-        ({"amount_min": "5", "amount_max": "4"}, "at least the smallest"),
-        ({"amount": "0.50"}, "Enter an amount in baht"),
-        ({"amount": "many"}, "Enter an amount in baht"),
-        ({"amount": "5", "last_day": "2020-01-01"}, "today or later"),
-        ({"amount": "5", "last_day": "2999-01-01"}, "today or later"),
-        ({"amount": "5", "max_payments": "0"}, "greater than or equal to 1"),
-        ({"amount": "5", "reference": "x" * 36}, "at most 35"),
+        ({}, "amount", "is needed, or both limits"),
+        ({"amount": "1", "amount_min": "1", "amount_max": "2"}, "amount", "is needed, or both limits"),
+        ({"amount_min": "5"}, "amount_max", "is needed with the other limit"),
+        ({"amount_max": "5"}, "amount_min", "is needed with the other limit"),
+        ({"amount_min": "5", "amount_max": "4"}, "amount_max", "at least the smallest"),
+        ({"amount": "0.50"}, "amount", "Enter an amount in baht"),
+        ({"amount": "many"}, "amount", "Enter an amount in baht"),
+        ({"amount": "5", "expires_at": "2020-01-01"}, "expires_at", "after now, and within 366 days"),
+        ({"amount": "5", "expires_at": "2099-01-01"}, "expires_at", "after now, and within 366 days"),
+        ({"amount": "5", "expires_at": "0001-01-01"}, "expires_at", "after now, and within 366 days"),
+        ({"amount": "5", "expires_at": "9999-12-31"}, "expires_at", "after now, and within 366 days"),
+        ({"amount": "5", "expires_at": "2569-12-31"}, "expires_at", "Gregorian"),
+        ({"amount": "5", "max_payments": "0"}, "max_payments", "greater than or equal to 1"),
+        ({"amount": "5", "reference": "x" * 36}, "reference", "35"),
+        ({"amount": "5", "description": "x" * 256}, "description", "255"),
     ],
 )
-def test_wrong_input_is_named_and_makes_no_link(shop: Shop, values: dict[str, str], text: str) -> None:
+def test_wrong_input_is_named_and_makes_no_link(
+    shop: Shop, values: dict[str, str], name: str, text: str
+) -> None:
     page = make(person_of(shop), **{"max_payments": "1"} | values)
     assert page.status_code == 200
-    assert text in page.text
+    ((field, faults),) = page.context["form"].errors.items()
+    assert field == name
+    assert text in str(faults)
     assert not PaymentLink.objects.exists()
+
+
+def test_link_ends_with_its_last_day_in_bangkok(shop: Shop) -> None:
+    day = (clock.now().astimezone(clock.BANGKOK) + timedelta(days=3)).date()
+    make(person_of(shop), amount="5", max_payments="1", expires_at=str(day))
+    ends = PaymentLink.objects.get().expires_at.astimezone(clock.BANGKOK)
+    assert (ends.date(), (ends + timedelta(milliseconds=1)).date()) == (day, day + timedelta(days=1))
 
 
 @pytest.mark.parametrize("role", [ShopRole.CASHIER, ShopRole.ACCOUNTANT, ShopRole.DEVELOPER])

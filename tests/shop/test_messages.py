@@ -10,7 +10,6 @@ from console.people.roles import ShopRole
 from tests.conftest import Shop
 from tests.shop.people import person_of, row_url
 from tests.staff_acts import act_form
-from tests.webhooks.builders import make_endpoint
 from webhooks.models import Delivery, Endpoint
 
 pytestmark = pytest.mark.django_db
@@ -35,7 +34,7 @@ def test_owner_gets_messages_tries_them_and_ends_them(shop: Shop) -> None:
     made = Endpoint.objects.get()
     assert (made.merchant, made.type, made.recipient) == (shop.merchant, "email", "malee@example.com")
     assert "malee@example.com" in page.text
-    record = AuditRecord.objects.get(act="destination_added")
+    record = AuditRecord.objects.get(act="endpoint_added")
     assert (record.object_id, record.merchant_id) == (made.pk, shop.merchant.pk)
     act = row_url(made).replace("/change/", "/do/{}/")
     assert owner.post(act.format("test"), act_form(), follow=True).status_code == 200
@@ -67,11 +66,3 @@ def test_wrong_input_adds_nothing(shop: Shop, values: dict[str, Any]) -> None:
 def test_others_add_none(shop: Shop, role: ShopRole) -> None:
     assert add(person_of(shop, role)).status_code == 403
     assert not Endpoint.objects.exists()
-
-
-def test_webhook_of_a_program_is_not_deleted_as_a_destination(shop: Shop) -> None:
-    webhook = make_endpoint(shop)
-    page = row_url(webhook).replace("/change/", "/do/delete/")
-    person_of(shop).post(page, act_form(), follow=True)
-    webhook.refresh_from_db()
-    assert webhook.deleted_at is None

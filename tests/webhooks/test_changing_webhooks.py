@@ -99,7 +99,7 @@ def test_patch_with_a_field_that_cannot_change_is_refused(shop: Shop, name: str)
     answer = shop.patch(webhook_path(endpoint), {"status": "disabled", name: "x"})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "field_not_changeable", name)
-    assert error["message"] == f"{name} cannot be changed. Only these fields can: url, events, status."
+    assert error["message"] == f"{name} cannot be changed. Only these fields can: events, status, url."
     endpoint.refresh_from_db()
     assert endpoint.status == "active"
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -151,8 +150,8 @@ def test_endpoint_gets_one_delivery_at_a_time_after_a_pause(paused: Endpoint) ->
 
 @pytest.mark.slow
 def test_paused_endpoint_gets_manual_test(shop: Shop, paused: Endpoint) -> None:
-    redelivery.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
-    redelivery.test(merchant=shop.merchant, webhook_id=paused.id, now=NOW + SECOND)
+    redelivery.test(paused, now=NOW + SECOND)
+    redelivery.test(paused, now=NOW + SECOND)
     (manual,) = claim(100, now=NOW + SECOND)
     assert manual.trigger == "manual"
     record_result(manual, FAILED, NOW + SECOND)
@@ -165,16 +164,17 @@ def test_paused_endpoint_gets_manual_test(shop: Shop, paused: Endpoint) -> None:
 def test_manual_delivery_is_sent_before_the_backlog(shop: Shop, db: None) -> None:
     endpoint = make_endpoint(shop)
     publish(shop, 50, at=NOW - timedelta(hours=1))
-    redelivery.test(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+    redelivery.test(endpoint, now=NOW)
     assert "manual" in {lease.trigger for lease in claim(100, now=NOW)}
 
 
-@pytest.mark.parametrize("change", [{"status": "active"}, {"url": "https://shop.example/mended"}])
+@pytest.mark.parametrize(("url", "status"), [("", "active"), ("https://shop.example/mended", None)])
 def test_changed_or_enabled_endpoint_gets_deliveries_at_once(
-    shop: Shop, paused: Endpoint, change: dict[str, Any], settings: Settings
+    shop: Shop, paused: Endpoint, url: str, status: str | None, settings: Settings
 ) -> None:
     settings.WEBHOOK_PROBE = "off"
-    endpoints.update(merchant=shop.merchant, webhook_id=paused.id, now=NOW, **change)
+    moved = endpoints.move(paused, url or paused.url, now=NOW)
+    endpoints.update(paused, now=NOW, moved=moved, status=status)
     (first,) = claim(100, now=NOW)
     record_result(first, SUCCEEDED, NOW)
     assert len(claim(100, now=NOW)) > 1
@@ -189,9 +189,8 @@ def test_result_from_before_a_webhook_change_does_not_count(
     endpoint = make_endpoint(shop, latency_ms=20)
     publish(shop, 20)
     leases = claim(100, now=NOW)
-    endpoints.update(
-        merchant=shop.merchant, webhook_id=endpoint.id, now=NOW + SECOND, url="https://shop.example/mended"
-    )
+    moved = endpoints.move(endpoint, "https://shop.example/mended", now=NOW)
+    endpoints.update(endpoint, now=NOW + SECOND, moved=moved)
     attempt_log.record(
         [DeliveryResult(lease, result, started_at=NOW, ended_at=NOW + 2 * SECOND) for lease in leases]
     )
@@ -234,8 +233,8 @@ def test_endpoint_failing_for_five_days_is_disabled_and_events_are_held(
     receiver.on("/hook", Reply())
     held_ids = set(Delivery.objects.filter(state="held").values_list("event_id", flat=True))
     publish(shop, at=now)
-    endpoints.update(merchant=shop.merchant, webhook_id=endpoint.id, now=now, status="active")
-    redelivery.replay(merchant=shop.merchant, webhook_id=endpoint.id, since=NOW, now=now)
+    endpoints.update(endpoint, now=now, status="active")
+    redelivery.replay(endpoint, since=NOW, now=now)
     dispatcher.drain(now=moment(now))
     assert held_ids and set(Delivery.objects.values_list("state", flat=True)) == {"succeeded"}
 

@@ -178,15 +178,15 @@ def test_repeated_staff_action_is_recorded_once(shop: Shop) -> None:
     pause(endpoint)
 
     services: list[Callable[..., object]] = [
-        endpoints.skip_pause,
-        partial(endpoints.disable, reason=DisabledReason.STAFF),
-        endpoints.enable,
-        redelivery.replay_held,
+        partial(endpoints.skip_pause, endpoint_id=endpoint.id),
+        partial(endpoints.disable, endpoint_id=endpoint.id, reason=DisabledReason.STAFF),
+        partial(endpoints.enable, endpoint_id=endpoint.id),
+        partial(redelivery.replay_held, endpoint),
     ]
     with acting_as(STAFF):
         for service in services:
-            service(endpoint_id=endpoint.id, now=NOW)
-            service(endpoint_id=endpoint.id, now=NOW)
+            service(now=NOW)
+            service(now=NOW)
     assert recorded_actions() == [
         ("pause_skipped", STAFF, ""),
         ("disabled", STAFF, "staff"),
@@ -212,7 +212,7 @@ def test_replay_held_sends_only_held_deliveries(shop: Shop) -> None:
     failed = Delivery.objects.order_by("pk")[0]
     Delivery.objects.filter(pk=failed.pk).update(state="failed", finished_at=NOW)
     endpoints.enable(endpoint_id=endpoint.id, now=NOW)
-    assert redelivery.replay_held(endpoint_id=endpoint.id, now=NOW) == redelivery.ReplayResult(1, False)
+    assert redelivery.replay_held(endpoint, now=NOW) == redelivery.ReplayResult(1, False)
     failed.refresh_from_db()
     assert failed.state == "failed"
 
@@ -220,7 +220,7 @@ def test_replay_held_sends_only_held_deliveries(shop: Shop) -> None:
 def test_deleted_webhook_cannot_be_enabled_or_disabled(shop: Shop) -> None:
     endpoint = make_endpoint(shop)
     with acting_as("key:1"):
-        endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+        endpoints.delete(endpoint, now=NOW)
     endpoints.disable(endpoint_id=endpoint.id, reason=DisabledReason.STAFF, now=NOW)
     endpoints.enable(endpoint_id=endpoint.id, now=NOW)
     pause(endpoint)

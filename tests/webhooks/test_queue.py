@@ -323,7 +323,7 @@ def test_pending_deliveries_of_a_deleted_endpoint_fail(shop: Shop) -> None:
     Endpoint.objects.filter(pk=endpoint.pk).update(status=EndpointStatus.ACTIVE)
     publish(shop)
     (lease,) = claim()
-    endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+    endpoints.delete(endpoint, now=NOW)
     assert claim() == []
     record_result(lease, FAILED)
     endpoints.sweep_inactive(now=NOW)
@@ -334,7 +334,7 @@ def test_endpoint_deleted_during_answer_410_leaves_no_delivery(shop: Shop) -> No
     endpoint = make_endpoint(shop)
     publish(shop)
     (lease,) = claim()
-    endpoints.delete(merchant=shop.merchant, webhook_id=endpoint.id, now=NOW)
+    endpoints.delete(endpoint, now=NOW)
     record_result(lease, replace(FAILED, status=410, error="http_4xx"))
     endpoints.sweep_inactive(now=NOW)
     assert only_delivery().state == "failed"

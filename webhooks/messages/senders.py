@@ -113,6 +113,8 @@ async def _send_email(
     except (OSError, smtplib.SMTPException) as failure:
         error = next(name for error_type, name in _ERRORS if isinstance(failure, error_type))
     milliseconds = round((time.monotonic() - started) * 1000)
+    # Mail servers repeat the address, which goes when the destination is deleted.
+    excerpt = excerpt.replace(endpoint.recipient, "***")
     return client.PostResult(status, error, excerpt, milliseconds, peer=None, retry_after=None)
 
 

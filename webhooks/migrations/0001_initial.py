@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('type', models.CharField(choices=[('webhook', 'Webhook'), ('line', 'LINE'), ('email', 'Email')], db_default='webhook', default='webhook', max_length=7)),
                 ('url', models.CharField(blank=True, default='', max_length=2048)),
-                ('recipient', models.CharField(blank=True, db_default='', default='', help_text='A LINE chat, or an email address.', max_length=254)),
+                ('recipient', models.CharField(blank=True, db_default='', default='', help_text='A LINE chat, or an email address. Empty once it is deleted.', max_length=254)),
                 ('language', models.CharField(blank=True, choices=[('th', 'ไทย'), ('en', 'English')], db_default='', default='', max_length=2)),
                 ('quiet_hours', models.CharField(blank=True, db_default='', default='', help_text='In Bangkok, such as 22:00-07:00.', max_length=11)),
                 ('events', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=40), size=None)),
@@ -211,7 +211,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='endpoint',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('language', ''), ('merchant__isnull', False), ('quiet_hours', ''), ('recipient', ''), ('type', 'webhook'), ('id__startswith', 'wh_'), models.Q(('url', ''), _negated=True), models.Q(('secret_sealed', ''), _negated=True)), models.Q(('language__in', ['th', 'en']), ('type__in', ['line', 'email']), ('url', ''), ('id__startswith', 'dst_'), models.Q(('recipient', ''), _negated=True), models.Q(models.Q(('secret_sealed', ''), ('type', 'email')), models.Q(('type', 'line'), models.Q(('secret_sealed', ''), _negated=True)), _connector='OR')), _connector='OR'), name='endpoint_is_webhook_or_destination'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('language', ''), ('merchant__isnull', False), ('quiet_hours', ''), ('recipient', ''), ('type', 'webhook'), ('id__startswith', 'wh_'), models.Q(('url', ''), _negated=True), models.Q(('secret_sealed', ''), _negated=True)), models.Q(('language__in', ['th', 'en']), ('type__in', ['line', 'email']), ('url', ''), ('id__startswith', 'dst_'), models.Q(models.Q(('deleted_at__isnull', True), ('secret_sealed', ''), ('type', 'email'), models.Q(('recipient', ''), _negated=True)), models.Q(('deleted_at__isnull', True), ('type', 'line'), models.Q(('recipient', ''), _negated=True), models.Q(('secret_sealed', ''), _negated=True)), models.Q(('deleted_at__isnull', False), ('recipient', ''), ('secret_sealed', '')), _connector='OR')), _connector='OR'), name='endpoint_is_webhook_or_destination'),
         ),
         migrations.AddConstraint(
             model_name='endpoint',

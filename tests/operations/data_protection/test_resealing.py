@@ -351,9 +351,7 @@ def test_secret_rotated_during_reseal_is_kept(settings: Settings) -> None:
 
     def renew() -> None:
         with transaction.atomic():
-            endpoints.rotate_secret(
-                merchant=shop.merchant, webhook_id=endpoint.id, now=clock.now(), secret=SECOND_SECRET
-            )
+            endpoints.rotate_secret(endpoint, now=clock.now(), secret=SECOND_SECRET)
             renewed.set()
             wait_until(lambda: lock_waiters() > 0, 60)
 

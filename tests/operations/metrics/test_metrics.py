@@ -341,7 +341,7 @@ def test_endpoints_are_counted_by_state(shop: Shop) -> None:
     paused(shop)
     disabled = paused(shop)
     Endpoint.objects.filter(pk=disabled.pk).update(status="disabled")
-    endpoints.delete(merchant=shop.merchant, webhook_id=make_endpoint(shop).id, now=NOW)
+    endpoints.delete(make_endpoint(shop), now=NOW)
     expected = {"active": 2, "unverified": 1, "paused": 1, "disabled": 1}
     assert {state: value("webhook_endpoints", state=state) for state in expected} == expected
 

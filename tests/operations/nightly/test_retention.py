@@ -169,7 +169,7 @@ def test_delivery_that_is_replayed_meanwhile_stays(shop: Shop) -> None:
 
     def replay() -> None:
         with transaction.atomic():
-            redelivery.replay(merchant=shop.merchant, webhook_id=endpoint.id, since=ago(OLD), now=clock.now())
+            redelivery.replay(endpoint, since=ago(OLD), now=clock.now())
             replayed.set()
             while sql(WAITING) == [(0,)] and not ended.wait(0.01):
                 pass

@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from core import ids, vault
 from tests.conftest import Shop
+from tests.sqlstates import CHECK_VIOLATION, sqlstate
 from tests.webhook_receiver import ReceiverConnection, Reply
 from tests.webhooks.builders import NOW, claim, publish
 from tests.webhooks.messages.destinations import MINUTE, TO_EMAIL, drain, errors, make, states
@@ -28,6 +29,7 @@ from webhooks.models import (
     DeliveryLease,
     DisabledReason,
     Endpoint,
+    EndpointAction,
     EndpointHealth,
     EndpointType,
     EventType,
@@ -126,12 +128,7 @@ def test_events_of_quiet_hours_are_one_message_at_their_end(shop: Shop, line: Li
 def test_test_message_is_sent_in_quiet_hours_but_once_a_minute(shop: Shop, line: Line) -> None:
     destination = make(shop, quiet_hours="00:00-23:59")
     for _ in range(3):
-        redelivery.test(
-            merchant=shop.merchant,
-            webhook_id=destination.id,
-            now=NOW,
-            not_found=endpoints.not_found(destination),
-        )
+        redelivery.test(destination, now=NOW)
     assert [drain(NOW), drain(NOW + MINUTE / 2), drain(NOW + MINUTE)] == [1, 0, 1]
     assert line.texts[0].startswith(f"{shop.merchant.name} (test)\nข้อความทดสอบ")
 
@@ -264,11 +261,42 @@ def test_new_destination_to_the_same_address_waits_for_the_minute(shop: Shop, li
     sent = []
     for seconds in (0, 20, 61):
         destination, now = make(shop), NOW + timedelta(seconds=seconds)
-        missing = endpoints.not_found(destination)
-        redelivery.test(merchant=shop.merchant, webhook_id=destination.id, now=now, not_found=missing)
+        redelivery.test(destination, now=now)
         sent.append(drain(now))
-        endpoints.delete(merchant=shop.merchant, webhook_id=destination.id, now=now, not_found=missing)
+        endpoints.delete(destination, now=now)
     assert sent == [1, 0, 1]
+
+
+def test_deleted_destination_forgets_whom_it_reached_and_keeps_its_deliveries(
+    shop: Shop, line: Line, mail: MailServer
+) -> None:
+    made = [make(shop), make(shop, TO_EMAIL)]
+    publish(shop)
+    mail.refuses = f"550 <{TO_EMAIL['to']}> is unknown"
+    drain()
+    for destination in made:
+        endpoints.delete(destination, now=NOW)
+        destination.refresh_from_db()
+        assert (destination.recipient, destination.secret_sealed) == ("", "")
+    rows = (Delivery.objects, DeliveryAttempt.objects, EndpointAction.objects, Endpoint.objects)
+    stored = str([list(each.values()) for each in rows])
+    assert "550 <***> is unknown" in stored
+    assert CHAT not in stored
+    assert "owner@shop.example" not in stored
+    assert states() == ["failed", "succeeded"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "deleted_at = now()",
+        "recipient = ''",
+        "secret_sealed = 'sealed:x', deleted_at = now(), recipient = ''",
+    ],
+)
+def test_only_a_deleted_destination_reaches_nobody(shop: Shop, mail: MailServer, change: str) -> None:
+    make(shop, TO_EMAIL)
+    assert sqlstate(f"UPDATE webhooks_endpoint SET {change}") == CHECK_VIOLATION
 
 
 def test_refused_recipient_and_silent_mail_server_are_failures(

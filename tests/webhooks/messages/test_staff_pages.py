@@ -44,9 +44,9 @@ def test_staff_add_a_destination_and_its_token_is_in_no_record(malee: Client) ->
     assert "Send a test event" in page
     record = acts_of_staff().get()
     assert (record.act, record.object_id, record.after["recipient"]) == (
-        "destination_added",
+        "endpoint_added",
         destination.id,
-        CHAT,
+        "U***",
     )
     assert TOKEN not in page + str(record.after) + str(record.before)
 
@@ -76,7 +76,7 @@ def test_staff_test_and_delete_their_destination(malee: Client, line: Line) -> N
     assert line.texts[0].startswith("Thai QR Payments\nข้อความทดสอบ")
     run_act(malee, Endpoint, destination.pk, "delete")
     assert Endpoint.objects.get().deleted_at is not None
-    assert list(acts_of_staff().values_list("act", flat=True)) == ["endpoint_tested", "destination_deleted"]
+    assert list(acts_of_staff().values_list("act", flat=True)) == ["endpoint_tested", "endpoint_deleted"]
 
 
 def test_staff_cannot_delete_the_destination_of_a_merchant(malee: Client, shop: Shop) -> None:

@@ -39,7 +39,6 @@ from thaiqr.models.transactions import Transaction
 from thaiqr.models.webhooks import (
     Delivery,
     DeliveryAttempt,
-    DestinationDelivery,
     EndpointHealth,
     EventDestination,
     ReplayResult,
@@ -60,7 +59,6 @@ __all__ = [
     "ClaimLinkSecret",
     "Delivery",
     "DeliveryAttempt",
-    "DestinationDelivery",
     "EndpointHealth",
     "Event",
     "EventDestination",

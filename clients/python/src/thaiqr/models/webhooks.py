@@ -69,8 +69,11 @@ class DeliveryAttempt(Model):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Delivery(Model):
+class Delivery(Model):
+    """An event on its way to a webhook or a destination. `state`: pending, succeeded, failed, held."""
+
     delivery_id: str
+    webhook_id: str
     event_id: str
     event: str
     state: str
@@ -79,20 +82,6 @@ class _Delivery(Model):
     attempts: tuple[DeliveryAttempt, ...]
     next_attempt_at: datetime | None = None
     finished_at: datetime | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delivery(_Delivery):
-    """An event on its way to an endpoint. `state`: pending, succeeded, failed, held."""
-
-    webhook_id: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DestinationDelivery(_Delivery):
-    """An event that a destination is told of. `state`: pending, succeeded, failed, held."""
-
-    destination_id: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ from typing import Any, Generic, Self, cast
 from thaiqr.calls import Client, Mode
 from thaiqr.resources.balance import Balance
 from thaiqr.resources.banks import Banks
-from thaiqr.resources.destinations import Destinations
 from thaiqr.resources.events import Events
 from thaiqr.resources.payment_links import PaymentLinks
 from thaiqr.resources.payments import Payments
@@ -22,7 +21,7 @@ from thaiqr.resources.sandbox import Sandbox
 from thaiqr.resources.settlements import Settlements
 from thaiqr.resources.slips import Slips
 from thaiqr.resources.transactions import Transactions
-from thaiqr.resources.webhooks import Webhooks
+from thaiqr.resources.webhooks import Destinations, Webhooks
 from thaiqr.resources.withdrawals import Withdrawals
 from thaiqr.settings import Settings
 
