@@ -6,6 +6,7 @@ from django.http import HttpRequest
 
 from approvals.models import PayoutAccount
 from console.approvals.payout_admin import PAYOUT_ACCOUNT_ACTS, PAYOUT_ACTS, PayoutAccountAdmin
+from console.merchants.merchant_page import nightly
 from console.payments.payment_acts import PAYMENT_ACTS
 from console.settlements.pages import SettlementPageAdmin
 from core import clock
@@ -41,6 +42,7 @@ from webhooks.admin import DeliveryAdmin, DeliveryAttemptInline, EndpointAdmin
 from webhooks.models import Delivery, Endpoint
 from withdrawals.admin import WithdrawalAdmin
 from withdrawals.models import Withdrawal
+from withdrawals.payout_acts import PAYOUT_SCHEDULE_ACTS
 from withdrawals.withdrawal_acts import WITHDRAWAL_ACTS
 
 MAX_ENTRIES = 50
@@ -58,6 +60,13 @@ def _of_payment(page: Any, request: HttpRequest, payment: Payment) -> dict[str, 
         "entries": entries,
         "total": total,
     }
+
+
+def _of_merchant(page: Any, request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
+    if not request.user.has_perm("withdrawals.view_withdrawal"):
+        return {}
+    with shop_fence.lifted():  # each statement names the merchant
+        return {"nightly": nightly(merchant)}
 
 
 def _register(model: Any, page: Any, **shown: Any) -> None:
@@ -78,6 +87,10 @@ _register(
         *("payer_name", "payer_bank_code", "payer_account_masked", "bank_reference"),
         *("failure_code", "created_at", "expires_at", "completed_at"),
     ],
+    export_columns=[
+        *("id", "reference", "status", "amount", "fee", "fee_vat", "net", "amount_refunded"),
+        *("payer_name", "payer_bank_code", "bank_reference", "created_at", "completed_at"),
+    ],
     object_acts=PAYMENT_ACTS,
     page_context=_of_payment,
 )
@@ -92,6 +105,10 @@ _register(
         *("status_now", "page", "picture", "amount_or_limits", "description", "reference", "metadata"),
         *("paid_payments", "open_codes", "max_payments", "created_at", "expires_at", "deactivated_at"),
     ],
+    export_columns=[
+        *("id", "reference", "amount", "amount_min", "amount_max", "description", "payments"),
+        *("max_payments", "created_at", "expires_at", "deactivated_at"),
+    ],
     object_acts=LINK_ACTS,
     list_acts=NEW_LINK_ACTS,
 )
@@ -100,6 +117,7 @@ _register(
     PaymentExceptionAdmin,
     list_display=["id", "payment", "reason", "baht", "status", "reported_at"],
     fields=["payment", "reason", "baht", "status", "reported_at"],
+    export_columns=["id", "payment", "reason", "amount", "status", "reported_at"],
     object_acts=EXCEPTION_ACTS,
 )
 _register(
@@ -113,27 +131,24 @@ _register(
         *("status", "baht", "payment", "reason", "note", "pending_reason", "failure_code"),
         *("created_at", "completed_at", "returned_at"),
     ],
+    export_columns=["id", "payment", "amount", "status", "reason", "created_at", "completed_at"],
     object_acts=REFUND_ACTS,
 )
 _register(
     Withdrawal,
     WithdrawalAdmin,
     newest_first=NEWEST_FIRST,
-    list_display=[
-        "id",
-        "status",
-        "awaiting_approval",
-        "baht",
-        "bank_code",
-        "account_last4",
-        "created_at",
-    ],
+    list_display=["id", "status", "awaiting_approval", "baht", "bank_code", "account_last4", "created_at"],
     list_filter=["status", DateFilter, AmountFilter],
     list_select_related=False,
     search_fields=["=id", "=reference", "=bank_reference"],
     fields=[
         *("status", "awaiting_approval", "baht", "bank_code", "account_last4", "account_name"),
         *("reference", "bank_reference", "failure_code", "created_at", "completed_at"),
+    ],
+    export_columns=[
+        *("id", "status", "amount", "bank_code", "account_last4", "reference", "bank_reference"),
+        *("created_at", "completed_at"),
     ],
     object_acts=WITHDRAWAL_ACTS,
 )
@@ -158,6 +173,9 @@ _register(
         *("status_now", "payment_count", "gross_amount", "fee", "vat_baht", "net_baht"),
         *("created_at", "expected_at", "arrived_at"),
     ],
+    export_columns=[
+        *("id", "payment_count", "gross_amount", "fee", "fee_vat", "net_amount", "expected_at", "arrived_at"),
+    ],
     page_context=lambda page, request, row: {},
 )
 _register(
@@ -168,6 +186,7 @@ _register(
     list_filter=["type", "status", DateFilter, AmountFilter],
     list_select_related=False,
     fields=["payment_id", "type", "status", "amount", "created_at"],
+    export_columns=["id", "payment_id", "type", "status", "amount", "created_at"],
 )
 _register(
     Merchant,
@@ -179,7 +198,8 @@ _register(
         *("name", "mode", "late_money", "refuses_open_reference", "page_origins"),
         *("tax_id", "tax_branch", "withholds_tax", "created_at", "suspended_at"),
     ],
-    object_acts=MERCHANT_ACTS + PAYOUT_ACTS,
+    object_acts=MERCHANT_ACTS + PAYOUT_ACTS + PAYOUT_SCHEDULE_ACTS,
+    page_context=_of_merchant,
 )
 _register(
     ApiKey,

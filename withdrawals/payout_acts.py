@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from approvals.models import PayoutAccount
 from audit_trail.act_pages import ObjectAct, ReasonForm
-from audit_trail.acts import Act
+from audit_trail.acts import Act, ActRefused
 from core import money
 from core.console.form_fields import BahtField
 from core.http.objects import MAX_SATANG
@@ -75,6 +75,8 @@ def _set(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
 
 
 def _stop(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
+    if not _is_on(merchant, now):
+        raise ActRefused(_("This is not possible now."))
     payouts.change(merchant, None, now=now)
 
 

@@ -107,7 +107,8 @@ class MerchantPageAdmin(MerchantAdmin):
             "balance": ledger.balance(row.pk) if may("ledger.view_account") else None,
             "endpoints": _endpoints(row) if may("webhooks.view_endpoint") else None,
             "payouts": _payouts(row, payout_links) if may("approvals.view_payoutaccount") else None,
-            "nightly": _nightly(row, nightly_links) if may("withdrawals.view_payoutnight") else None,
+            "nightly": nightly(row) if may("withdrawals.view_payoutnight") else None,
+            "nightly_links": nightly_links,
             "lists": list(_lists(request, row)),
         }
 
@@ -183,7 +184,7 @@ def _payouts(merchant: Merchant, links: Sequence[ActLink]) -> dict[str, Any]:
     }
 
 
-def _nightly(merchant: Merchant, links: Sequence[ActLink]) -> dict[str, Any]:
+def nightly(merchant: Merchant) -> dict[str, Any]:
     """The schedule, if it is on, and the newest nights with their withdrawals."""
     schedules = PayoutSchedule.objects.filter(pk=merchant.pk, due_at__isnull=False).select_related("account")
     nights = list(PayoutNight.objects.filter(merchant=merchant).order_by("-day")[:MAX_NIGHTS])
@@ -195,7 +196,7 @@ def _nightly(merchant: Merchant, links: Sequence[ActLink]) -> dict[str, Any]:
             (night, [each for each in found if each.payout_night == night.day], _skipped(night))
             for night in nights
         ],
-        "links": links,
+        "needs_account": not PayoutAccount.objects.filter(merchant=merchant, removed_at=None).exists(),
     }
 
 

@@ -7,13 +7,16 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from approvals import payout_accounts
 from audit_trail.models import AuditRecord
 from console.people.roles import ShopRole
 from core import clock
 from tests.authenticator_app import enrolled
 from tests.conftest import Shop
-from tests.shop.people import join, list_url, person_of, quoted
+from tests.context import acting_as
+from tests.shop.people import join, person_of, quoted
 from tests.staff_acts import act_form
+from webhooks.models import Endpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 PASSWORD = "three-elephants-crossing"
@@ -60,19 +63,32 @@ def test_second_step_is_needed_if_the_setting_asks_for_it(malee: User, settings:
     assert other.get("/shop/payments/payment/").status_code == 200
 
 
-def test_old_login_confirms_who_acts_before_a_payout_account_is_added(
-    shop: Shop, malee: User, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "slug",
+    [
+        "merchants/merchant/{}/do/add-payout-account/",
+        "merchants/merchant/{}/do/rename/",
+        "merchants/merchant/{}/do/set-nightly-payout/",
+        "webhooks/endpoint/do/add-webhook/",
+    ],
+)
+def test_old_login_confirms_who_acts_before_money_or_events_go_elsewhere(
+    shop: Shop, malee: User, slug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    given = {"bank_code": "014", "bank_account": "4051234567", "account_name": "Malee"}
+    with acting_as("staff:lek"):
+        listed = payout_accounts.add(shop.merchant, **given | {"bank_account": "4051234568"}, now=clock.now())
+    given |= {"name": "Mine", "url": "https://shop.example/", "events": "payment.succeeded"}
+    given |= {"account": listed.pk, "days": "every_day", "time": "21:00", "float_amount": "0"}
     client = Client()
     log_in(client)
     later = clock.now() + timedelta(minutes=11)
     monkeypatch.setattr(clock, "now", lambda: later)
-    add = f"{list_url('merchants.merchant')}{quoted(shop.merchant.pk)}/do/add-payout-account/"
-    account = {"bank_code": "014", "bank_account": "4051234567", "account_name": "Malee"}
-    asked = client.post(add, act_form(**account))
+    asked = client.post(f"/shop/{slug.format(quoted(shop.merchant.pk))}", act_form(**given))
     assert asked.status_code == 302
     assert asked.headers["Location"].startswith("/shop/confirm/")
-    assert not AuditRecord.objects.filter(act="payout_account_added").exists()
+    assert not AuditRecord.objects.filter(actor="person:malee").exists()
+    assert not Endpoint.objects.exists()
 
 
 def test_password_change_is_recorded(shop: Shop, malee: User) -> None:
