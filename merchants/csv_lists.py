@@ -8,6 +8,7 @@ enough to be sent from memory: a slow reader holds no thread, transaction or con
 import io
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, get_args, is_typeddict
 
 import orjson
@@ -67,16 +68,23 @@ def respond(
             if is_full or "limit" in asked:
                 break
 
-    try:
-        with _files.hold(merchant_id, total=MAX_FILES, share=MAX_FILES_OF_MERCHANT):
-            names = [name for name, _, _ in columns.plan]
-            spreadsheets.write(file, spreadsheets.CSV, names, rows())
-    except BulkheadFull:
-        raise TooManyExports(retry_after=RETRY_SECONDS) from None
+    with slot(merchant_id):
+        names = [name for name, _, _ in columns.plan]
+        spreadsheets.write(file, spreadsheets.CSV, names, rows())
     headers = {"Content-Disposition": f'attachment; filename="{columns.plural}.csv"', "Vary": "Accept"}
     if following is not None:
         headers["Link"] = f'<{settings.BASE_URL}{request.path}?{following.urlencode()}>; rel="next"'
     return HttpResponse(file.getvalue(), content_type=f"{CSV}; charset=utf-8", headers=headers)
+
+
+@contextmanager
+def slot(merchant_id: str) -> Iterator[None]:
+    """Hold one of the few files that a process writes at once. Raises TooManyExports."""
+    try:
+        with _files.hold(merchant_id, total=MAX_FILES, share=MAX_FILES_OF_MERCHANT):
+            yield
+    except BulkheadFull:
+        raise TooManyExports(retry_after=RETRY_SECONDS) from None
 
 
 class Columns:

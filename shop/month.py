@@ -3,7 +3,6 @@
 The request writes the file, so a month has at most MAX_ENTRIES. For a larger one, the operator has workers.
 """
 
-import tempfile
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -11,13 +10,13 @@ from django.http import Http404, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from audit_trail import recording
 from console.exports import monthly, pack
 from console.exports.monthly import MerchantMonth, Month
 from core import clock
 from core.console import spreadsheets
 from core.console.spreadsheets import XLSX, ZIP
 from operations.data_protection import shop_fence
+from shop import files
 
 SEE = "shop.view_month"
 MAX_ENTRIES = 20_000
@@ -53,16 +52,15 @@ def page(site: Any, request: Any) -> HttpResponse:
 
 
 def _file(request: Any, report: MerchantMonth, month: Month) -> HttpResponse:
-    """The tables, recorded as an export. Raises Http404 for another type of file."""
+    """The tables. Raises Http404 for another type of file."""
     file_type = FILE_TYPES.get(request.GET["file"])
     if file_type is None:
         raise Http404
-    with tempfile.TemporaryFile() as file:
-        tables = pack.sheets(report, month, clock.now())
-        rows = spreadsheets.write_sheets(file, file_type, tables, is_buddhist=monthly.is_buddhist())
-        file.seek(0)
-        answer = HttpResponse(file.read(), content_type=file_type.content_type)
-    answer.headers["Content-Disposition"] = f'attachment; filename="month-{month}.{file_type.name}"'
-    details = {"list": "month", "file": file_type.name, "rows": rows, "filter": str(month)}
-    recording.exported("merchants.merchant", details, report.merchant.pk)
-    return answer
+    tables, is_buddhist = pack.sheets(report, month, clock.now()), monthly.is_buddhist()
+    return files.respond(
+        request,
+        "month",
+        str(month),
+        file_type,
+        lambda file: spreadsheets.write_sheets(file, file_type, tables, is_buddhist=is_buddhist),
+    )

@@ -45,6 +45,7 @@ class NarrowedPages:
     opts: Any
     model: Any
     object_acts: Any
+    export_columns: ClassVar[Sequence[str]]
     change_form_template = "shop/row.html"
     list_acts: ClassVar[Sequence[Any]] = ()
     newest_first: ClassVar[Sequence[str]] = ()
@@ -90,7 +91,8 @@ class NarrowedPages:
         if request.method == "POST":
             raise PermissionDenied
         shown: Any = super().changelist_view(request, extra_context)  # type: ignore[misc]
-        (getattr(shown, "context_data", None) or {}).pop("export", None)
+        if not self.export_columns:
+            (getattr(shown, "context_data", None) or {}).pop("export", None)
         return shown  # type: ignore[no-any-return]
 
     def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -134,6 +136,7 @@ def narrowed(page: type[Any], **shown: Any) -> type[Any]:
     It has only the acts that some role of shops may do.
     """
     none = {"list_filter": (), "inlines": (), "object_acts": (), "search_columns": (), "exclude": ()}
+    none["export_columns"] = ()
     acts = tuple(each for each in shown.get("object_acts", ()) if each.permission in PERMISSIONS)
     bases = (NarrowedPages, page) if issubclass(page, ActPages) else (NarrowedPages, ActPages, page)
     return type(f"Shop{page.__name__}", bases, none | shown | {"object_acts": acts})

@@ -17,7 +17,7 @@ from console.site import SiteOfPeople
 from core.console import admin_refusals
 from core.console.sites import SHOP
 from operations.data_protection import shop_fence
-from shop import entrance, home, looks, menu, month, people
+from shop import entrance, files, home, looks, menu, month, people
 from shop.models import Membership
 
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -82,6 +82,7 @@ class ShopSite(SiteOfPeople):
             path("invitation/", never_cache(partial(invitations.invitation_page, self)), name="invitation"),
             path("switch/", never_cache(partial(entrance.choice, self)), name="switch"),
             path("look/<str:merchant_id>/", never_cache(partial(looks.page, self)), name="look"),
+            path("exports/", self.admin_view(partial(files.of_list, self)), name="exports"),
             path("month/", self.admin_view(partial(month.page, self)), name="month"),
             path("people/", self.admin_view(partial(people.page, self)), name="people"),
             path("language/", set_language, name="language"),

@@ -129,6 +129,9 @@ class SettlementPageAdmin(SummarizedAdmin):
     def questions_of(self, row: Settlement) -> Any:
         return OpenQuestion.objects.filter(transfer_id=row.transfer_id)
 
+    def export_net_amount(self, settlement: Settlement) -> int:
+        return settlement.net_amount
+
     @admin.display(description=_("VAT of the fee"))
     def vat_baht(self, settlement: Settlement) -> str:
         return money.display(settlement.fee_vat)

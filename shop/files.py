@@ -1,0 +1,85 @@
+"""Files of the lists and months of a shop. Requests write them, so they are short."""
+
+import tempfile
+from collections.abc import Callable
+from typing import IO, Any
+
+from django.contrib import messages
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseRedirect, QueryDict
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from audit_trail import recording
+from core import clock
+from core.console import admin_exports, spreadsheets
+from core.console.spreadsheets import CSV, XLSX, FileType
+from merchants import csv_lists
+from merchants.errors import TooManyExports
+from operations.data_protection import shop_fence
+
+FILE_TYPES = {each.name: each for each in (CSV, XLSX)}
+
+
+class TooLong(Exception):
+    """The list has more rows than a file of the API, or older ones that its filters do not read."""
+
+
+def of_list(site: Any, request: Any) -> HttpResponse:
+    """What the filters of a list find. Raises Http404 and PermissionDenied."""
+    pages = {model._meta.label_lower: page for model, page in site._registry.items()}
+    page, file_type = pages.get(request.POST.get("list")), FILE_TYPES.get(request.POST.get("file_type"))
+    if page is None or file_type is None or not page.export_columns:
+        raise Http404
+    if not (request.user.has_perm(admin_exports.PERMISSION) and page.has_view_permission(request)):
+        raise PermissionDenied
+    request.GET = QueryDict(request.POST.get("query", ""))
+    query, columns = request.GET.urlencode(), admin_exports.columns_of(page)
+    header = [name for column in columns for name in column.headers]
+    try:
+        with csv_lists.slot(request.membership.merchant_id):
+            lines = list(admin_exports.cells(_rows(page, request), columns))
+            return respond(
+                request,
+                page.opts.model_name,
+                query,
+                file_type,
+                lambda file: spreadsheets.write(file, file_type, header, lines),
+            )
+    except TooManyExports as refusal:
+        messages.warning(request, refusal.translated)
+    except TooLong:
+        text = _("A file has at most %(count)s rows. Choose fewer days, and download several files.")
+        messages.warning(request, text % {"count": f"{csv_lists.MAX_ROWS:,}"})
+    changelist = f"admin:{page.opts.app_label}_{page.opts.model_name}_changelist"
+    return HttpResponseRedirect(f"{reverse(changelist)}?{query}")
+
+
+def _rows(page: Any, request: Any) -> list[Any]:
+    """Raises TooLong, and Http404 for filters that the list does not have."""
+    with shop_fence.reading_for(request.membership.merchant_id):
+        try:
+            changes = page.get_changelist_instance(request)
+        except (IncorrectLookupParameters, DisallowedModelAdminLookup):
+            raise Http404 from None
+        rows = list(changes.queryset[: csv_lists.MAX_ROWS + 1])
+    if changes.is_limited or len(rows) > csv_lists.MAX_ROWS:
+        raise TooLong
+    return rows
+
+
+def respond(
+    request: Any, name: str, period: str, file_type: FileType, write: Callable[[IO[bytes]], int]
+) -> HttpResponse:
+    """The file that `write` makes, recorded as an export."""
+    with tempfile.TemporaryFile() as file:
+        rows = write(file)
+        file.seek(0)
+        answer = HttpResponse(file.read(), content_type=file_type.content_type)
+    day = clock.now().astimezone(clock.BANGKOK).date()
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}-{day}.{file_type.name}"'
+    details = {"list": name, "file": file_type.name, "rows": rows, "filter": period}
+    recording.exported("merchants.merchant", details, request.membership.merchant_id)
+    return answer
