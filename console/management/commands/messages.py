@@ -19,7 +19,9 @@ REPEATED_ERRORS = (
     *("payment_not_refundable", "refund_amount_exceeded", "invalid_amount", "partial_refund_not_supported"),
     *("refund_not_cancelable", "withdrawal_not_cancelable", "qr_code_not_expirable", "bank_not_configured"),
     *("delivery_not_redeliverable", "webhook_not_replayable", "webhook_not_testable", "key_not_rollable"),
-    *("reference_in_use", "merchant_suspended"),
+    *("reference_in_use", "merchant_suspended", "email_not_configured", "too_many_exports"),
+    *("invalid_url", "invalid_to", "invalid_token", "invalid_quiet_hours", "too_many_webhooks"),
+    "too_many_destinations",
 )
 
 
