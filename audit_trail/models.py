@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import acts
 from audit_trail.acts import Act
+from audit_trail.note_models import Note  # noqa: F401 (a model of this app)
 from core.database.columns import CausedRow
 from core.database.triggers import append_only, no_truncate
 

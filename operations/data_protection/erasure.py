@@ -14,6 +14,7 @@ from django.db.models import Q, QuerySet
 
 from approvals.models import Approval
 from audit_trail import recording
+from audit_trail.note_models import Note
 from core import plain_text
 from core.database import rows
 from payments.models import Payment, PaymentStatus
@@ -158,6 +159,8 @@ def _erasures(selection: Selection) -> Iterator[tuple[QuerySet[Any], dict[str, A
     yield lines, {"line_sealed": ""}
     requests = RequestRecord.objects.filter(HAS_PAYMENT, payment_id__in=selection.payment_ids)
     yield requests, {"bodies": b""}
+    subjects = [*selection.payment_ids, *selection.bank_transaction_ids, *selection.order_ids]
+    yield Note.objects.about(subjects), {"text": ""}
 
 
 def _run(selection: Selection, *, changes: bool) -> Counts:

@@ -38,7 +38,7 @@ WRITTEN_BY_TRIGGERS = {
 }  # fmt: skip
 # Rows change by their rules and are never deleted.
 KEPT = {
-    "counts_countclock", "links_paymentlink", "qrcodes_qrcode",
+    "audit_trail_note", "counts_countclock", "links_paymentlink", "qrcodes_qrcode",
     "approvals_approval", "approvals_payoutaccount", "approvals_payoutpolicy", "ledger_account",
     "merchants_apikey", "merchants_merchant",
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
