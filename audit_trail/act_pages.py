@@ -104,6 +104,7 @@ class ObjectAct:
     is_recorded_by_service: whether `run` calls a service that writes the record in its own transaction, as
         commands need it.
     is_bulk: whether staff may do it to several rows at once, see `audit_trail.bulk_acts`.
+    keeps_page: whether the page of the row is shown after it, also where other acts lead to the list.
     after: asks somebody else, such as a bank, after the commit of the record and outside of a transaction.
 
     An act of a list makes a row. Its functions get None as the row, `run` returns the new one, and the
@@ -122,6 +123,7 @@ class ObjectAct:
     is_confirmed: bool = False
     is_recorded_by_service: bool = False
     is_bulk: bool = False
+    keeps_page: bool = False
     after: Callable[[Any, datetime], Told] | None = None
 
     def check_confirmation(self) -> None:
@@ -254,9 +256,9 @@ class ActPages(RecordedAdmin):
             return page
         told, shown = found.told(row, made), cast(Any, made if row is None else row)
         text = told.text
-        if self.returns_to_list:
+        if self.returns_to_list and not found.keeps_page:
             text, shown = format_html('{} <a href="{}">{}</a>', text, self._row_url(request, row), row), None
-        elif not self.model._default_manager.filter(pk=shown.pk).exists():
+        elif not (found.keeps_page or self.model._default_manager.filter(pk=shown.pk).exists()):
             shown = None
         messages.add_message(request, messages.SUCCESS if told.is_good else messages.WARNING, text)
         return self._redirect(request, shown)

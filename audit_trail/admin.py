@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import presentation
 from audit_trail.models import AuditRecord, ChainLink
+from audit_trail.notes import inbox  # noqa: F401 (registers the inbox)
 from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_lists
 from core.console.admin_columns import short_id

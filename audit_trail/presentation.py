@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
+from audit_trail.note_models import Note
 from core import clock, ids, money, request_context
 
 MAX_SHOWN = 20
@@ -67,7 +68,7 @@ def names(records: Iterable[AuditRecord]) -> dict[tuple[str, str], str]:
     return found
 
 
-def page_of(record: AuditRecord) -> str | None:
+def page_of(record: AuditRecord | Note) -> str | None:
     """The address of the page of the object, or None if it has none."""
     try:
         return reverse(f"admin:{record.object_type.replace('.', '_')}_change", args=[quote(record.object_id)])

@@ -22,7 +22,7 @@ def _has_open_link(refund: Refund, now: datetime) -> bool:
     return link is not None and link.status_at(now) in (ClaimLinkStatus.OPEN, ClaimLinkStatus.BLOCKED)
 
 
-REFUND_ACTS = (
+REFUND_ACTS: tuple[ObjectAct, ...] = (
     ObjectAct(
         slug="revoke-claim-link",
         label=gettext_lazy("Revoke the claim link"),

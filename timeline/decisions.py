@@ -6,6 +6,8 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q
 
 from approvals.models import Approval, ApprovalStatus
+from audit_trail.note_models import Note
+from audit_trail.notes.acts import shown_text
 from core import money
 from payments.models import Payment
 from reconciliation.exceptions import explanations
@@ -17,7 +19,7 @@ from reconciliation.models import (
     SlipCheck,
 )
 from timeline import explanations as texts
-from timeline.entries import EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
+from timeline.entries import STAFF_NOTE, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 from transfers.models import TransferContradiction
 
 ID_NAMES = {"ref": "refund_id", "btx": "bank_transaction_id", "rtn": "return_id"}
@@ -57,6 +59,16 @@ def approvals(context: PaymentContext) -> list[EntrySource]:
         EntrySource(requested, "requested_at", _approval_requested),
         EntrySource(rows.filter(decided_at__isnull=False), "decided_at", _approval_decided),
     ]
+
+
+def notes(context: PaymentContext) -> list[EntrySource]:
+    """What staff wrote about the payment, its money, refunds and returns."""
+    ours = (context.payment.pk, *context.order_ids, *context.bank_transaction_ids, *context.unmatched_ids)
+    return [EntrySource(Note.objects.about(ours), "created_at", _note)] if context.with_notes else []
+
+
+def _note(note: Any) -> TimelineEntry:
+    return TimelineEntry.of(note, STAFF_NOTE, shown_text(note), {}, internal={"handed_to": note.to})
 
 
 def _resolution(action: Any) -> TimelineEntry:

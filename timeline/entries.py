@@ -16,6 +16,8 @@ from reconciliation.models import BankTransaction, Return
 from refunds.models import Refund
 
 CLOCK = "clock"
+STAFF_NOTE = "staff.note"
+"""The type of an entry that the API never shows, so it is not in its list."""
 
 
 class TimelineEntryType(StrEnum):
@@ -121,6 +123,8 @@ class PaymentContext:
     return_ids: list[str]
     unmatched_ids: list[str]
     now: datetime
+    with_notes: bool = False
+    """Of staff. No merchant reads them."""
 
     @property
     def order_ids(self) -> list[str]:
@@ -128,7 +132,9 @@ class PaymentContext:
         return [*self.refund_ids, *self.return_ids]
 
     @classmethod
-    def of(cls, payment: Payment, now: datetime, *, for_staff: bool = False) -> "PaymentContext":
+    def of(
+        cls, payment: Payment, now: datetime, *, for_staff: bool = False, with_notes: bool = False
+    ) -> "PaymentContext":
         """With the bank transactions of the payment, and all others with its reference."""
         ours = Q(payment=payment)
         if (code := QrCode.objects.select_related("merchant").filter(payment=payment).first()) is not None:
@@ -137,4 +143,4 @@ class PaymentContext:
         bank_transactions = list(BankTransaction.objects.filter(ours).values_list("pk", flat=True))
         returns = Return.objects.filter(bank_transaction__in=bank_transactions).values_list("pk", flat=True)
         unmatched = [each.id for each in unmatched_money.find(payment, for_staff=for_staff)]
-        return cls(payment, bank_transactions, list(refunds), list(returns), unmatched, now)
+        return cls(payment, bank_transactions, list(refunds), list(returns), unmatched, now, with_notes)

@@ -28,6 +28,7 @@ GROUPS: list[Callable[[PaymentContext], list[EntrySource]]] = [
     payment.begun,
     bank.sources,
     decisions.resolutions,
+    decisions.notes,
     payment.ended,
     refunds.begun,
     decisions.approvals,
@@ -75,11 +76,11 @@ class StaffPage:
     older: int | None
 
 
-def staff_page(subject: Payment, offset_text: str) -> StaffPage:
+def staff_page(subject: Payment, offset_text: str, *, with_notes: bool) -> StaffPage:
     """The console's page from the entry with this number on, or the first page if it is not a number."""
     is_number = offset_text.isascii() and offset_text.isdigit() and len(offset_text) < 10
     offset = int(offset_text) if is_number else 0
-    context = PaymentContext.of(subject, clock.now(), for_staff=True)
+    context = PaymentContext.of(subject, clock.now(), for_staff=True, with_notes=with_notes)
     entries, total = page(context, limit=STAFF_PAGE_SIZE, offset=offset)
     reported = sources(subject)
     return StaffPage(

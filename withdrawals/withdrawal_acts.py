@@ -16,7 +16,7 @@ def _cancel(withdrawal: Withdrawal, values: dict[str, Any], now: datetime) -> No
     services.cancel(withdrawal_id=withdrawal.id, now=now)
 
 
-WITHDRAWAL_ACTS = (
+WITHDRAWAL_ACTS: tuple[ObjectAct, ...] = (
     ObjectAct(
         slug="cancel",
         label=gettext_lazy("Cancel the withdrawal"),

@@ -22,6 +22,8 @@ from approvals import services
 from approvals.models import Approval, ApprovalKind, ApprovalStatus
 from audit_trail.act_pages import ActingAdmin, ObjectAct
 from audit_trail.acts import Act
+from audit_trail.notes.acts import note_acts
+from audit_trail.notes.pages import HandedOverFilter, NotedPages
 from core import clock, money, request_context
 from core.console import admin_lists, personal_data
 from core.console.admin_filters import ModeFilter
@@ -159,22 +161,23 @@ class MoneyFilter(ModeFilter):
         return of_mode(found, str(self.value()))
 
 
-class ApprovalAdmin(ActingAdmin):
-    object_acts = APPROVAL_ACTS
+class ApprovalAdmin(NotedPages, ActingAdmin):
+    object_acts = APPROVAL_ACTS + note_acts("approvals.approval")
     returns_to_list = True
     explains_personal_data = True
     shows_personal_data = True
     change_form_template = "admin/approval.html"
     list_display = [
         "age", "baht", "kind", "merchant", "destination", "requested_by", "reason", "balance", "status",
+        "handed_to",
     ]  # fmt: skip
     list_display_links = ["age", "baht"]
-    list_filter = [StatusFilter, MoneyFilter]
+    list_filter = [StatusFilter, MoneyFilter, HandedOverFilter]
     list_select_related = ["merchant"]
     search_fields = ["=subject_id"]
     scanned_fields = ("amount", "account_last4")
     ordering = ["requested_at", "id"]
-    indexed_filters = frozenset({"status"})
+    indexed_filters = frozenset({"status", "handed_to"})
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         """With the balance of the merchant."""

@@ -12,6 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from approvals.models import Approval, ApprovalStatus
+from audit_trail.note_models import Note
+from audit_trail.notes import pages as notes
 from console.approvals import approval_admin
 from core import clock, money
 from core.console import admin_lists
@@ -67,6 +69,9 @@ class BankHealth:
 
 def notices(request: HttpRequest, mode: Mode, now: datetime) -> Iterator[Notice]:
     """What the user may see. Notices about nothing are calm, so that their place never changes."""
+    if request.user.has_perm(notes.VIEW_PERMISSION):
+        yield _handed_over(_("For you"), "me", Note.objects.with_person(request.user), now)
+        yield _handed_over(_("For your team"), "team", Note.objects.with_team(request.user), now)
     if request.user.has_perm(VIEW_PERMISSION):
         yield _exceptions(mode, now)
     if request.user.has_perm("settlements.view_openquestion"):
@@ -112,6 +117,11 @@ def banks(mode: Mode, now: datetime) -> list[BankHealth]:
         )
         for bank in sorted(found.keys() | is_open)
     ]
+
+
+def _handed_over(label: str, to: str, found: Any, now: datetime) -> Notice:
+    url = f"{reverse('admin:audit_trail_note_changelist')}?handed_to={to}"
+    return _waiting(label, url, found, "created_at", now, overdue=OVERDUE_AGE)
 
 
 def _exceptions(mode: Mode, now: datetime) -> Notice:

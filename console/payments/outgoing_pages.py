@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
+from audit_trail.notes.acts import note_acts
+from audit_trail.notes.pages import NotedPages
 from console.payments import summaries
 from core import clock
 from core.console import admin_columns
@@ -18,7 +20,7 @@ from transfers.models import Transfer
 from withdrawals.admin import WithdrawalAdmin
 
 
-class OutgoingPageAdmin(ActingAdmin):
+class OutgoingPageAdmin(NotedPages, ActingAdmin):
     """A page that begins with how a refund or withdrawal stands, and shows no empty values."""
 
     change_form_template = "admin/outgoing.html"
@@ -43,8 +45,10 @@ class OutgoingPageAdmin(ActingAdmin):
 
 
 class RefundPageAdmin(OutgoingPageAdmin, RefundAdmin):
+    object_acts = RefundAdmin.object_acts + note_acts("refunds.refund")
     summary_of = staticmethod(summaries.of_refund)
 
 
 class WithdrawalPageAdmin(OutgoingPageAdmin, WithdrawalAdmin):
+    object_acts = WithdrawalAdmin.object_acts + note_acts("withdrawals.withdrawal")
     summary_of = staticmethod(summaries.of_withdrawal)

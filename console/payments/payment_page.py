@@ -8,6 +8,8 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from audit_trail.notes.acts import note_acts
+from audit_trail.notes.pages import VIEW_PERMISSION, NotedPages
 from console.payments import summaries
 from console.payments.payment_acts import PAYMENT_ACTS
 from core import clock
@@ -25,11 +27,11 @@ from webhooks.models import Delivery, DeliveryAttempt
 MAX_ROWS = 20
 
 
-class PaymentPageAdmin(PaymentAdmin):
+class PaymentPageAdmin(NotedPages, PaymentAdmin):
     """The page that shows all of a payment."""
 
     change_form_template = "admin/payment.html"
-    object_acts = PAYMENT_ACTS
+    object_acts = PAYMENT_ACTS + note_acts("payments.payment")
 
     def found_elsewhere(self, texts: list[str]) -> Iterable[Any]:
         """Those of the payer with this name: bank transactions have it in an index."""
@@ -41,7 +43,7 @@ class PaymentPageAdmin(PaymentAdmin):
         may_view, now = request.user.has_perm, clock.now()
         is_pending = row.qr_code_id is not None and row.status_at(now) == PaymentStatus.PENDING
         return {
-            "page": pages.staff_page(row, request.GET.get("from", "")),
+            "page": pages.staff_page(row, request.GET.get("from", ""), with_notes=may_view(VIEW_PERMISSION)),
             **context(request, summaries.of_payment(row, now)),
             "undelivered": summaries.undelivered(row),
             "picture_url": f"/v1/qr-codes/{row.qr_code_id}/image?format=svg" if is_pending else "",

@@ -19,6 +19,8 @@ from django.utils.translation import gettext_lazy as _
 
 import banks
 from audit_trail.bulk_acts import BulkActPages, ChosenRow
+from audit_trail.notes.acts import note_acts
+from audit_trail.notes.pages import HandedOverFilter, NotedPages
 from core import clock, ids, money
 from core.console import admin_columns, personal_data
 from core.console.admin_filters import AmountFilter, ModeFilter
@@ -98,14 +100,16 @@ class ExceptionChangeList(DeclaredChangeList):
         self.model_admin.prepare_rows(self.result_list)
 
 
-class ReconciliationExceptionAdmin(BulkActPages):
-    object_acts = EXCEPTION_ACTS
+class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
+    object_acts = EXCEPTION_ACTS + note_acts("reconciliation.reconciliationexception")
     returns_to_list = True
     explains_personal_data = True
-    list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank"]
+    list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank", "handed_to"]
     export_columns = ("id", "reason", "amount", "merchant", "bank", "opened_at")
     list_display_links = ["explanation"]
-    list_filter = [PayeeFilter, SandboxFilter, "reason", AgeFilter, AmountFilter, BankFilter]
+    list_filter = [
+        PayeeFilter, SandboxFilter, "reason", AgeFilter, AmountFilter, BankFilter, HandedOverFilter,
+    ]  # fmt: skip
     list_select_related = ["merchant"]
     ordering = DEFAULT_ORDERING
     search_fields = ["search_text"]
@@ -171,7 +175,7 @@ class ReconciliationExceptionAdmin(BulkActPages):
             "opts": self.opts,
             "preserved_filters": self.get_preserved_filters(request),
             "list_filters": request.GET.get("_changelist_filters", ""),
-            "may_act": any(request.user.has_perm(each.permission) for each in EXCEPTION_ACTS),
+            **self.noted(request, summary),
             "can_attach": any(each.slug == "attach" for each in links),
             "act_links": [each for each in links if each.slug != "attach"],
         }

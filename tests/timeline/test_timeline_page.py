@@ -167,7 +167,8 @@ def test_timeline_queries_use_an_index(shop: Shop) -> None:
     drop_delivery_queues()
     payment = Payment(pk=shop.qr_code()["payment_id"], merchant=shop.merchant, status="refunded", amount=1)
     payment.created_at = payment.expires_at = clock.now()
-    subject = PaymentContext(payment, [BANK_TRANSACTION], [REFUND], [RETURN], [BANK_TRANSACTION], clock.now())
+    ids = ([BANK_TRANSACTION], [REFUND], [RETURN], [BANK_TRANSACTION])
+    subject = PaymentContext(payment, *ids, clock.now(), with_notes=True)
     sources = pages.entry_sources(subject)
     assert len(sources) > 30
     for source in sources:

@@ -45,7 +45,7 @@ def test_menu_names_each_list_once() -> None:
 def test_menu_leads_to_tasks_and_the_current_section_is_open(admin_client: Client) -> None:
     links = menu_of(admin_client, "/admin/")
     assert list(links) == [
-        *("Home", "Payments", "Refunds", "Withdrawals", "Approvals", "Exceptions", "Settlements"),
+        *("Home", "Inbox", "Payments", "Refunds", "Withdrawals", "Approvals", "Exceptions", "Settlements"),
         *("Merchants", "Webhooks", "Statements", "Audit", "Team", "System"),
     ]
     assert all(resolve(path) for path in links.values())

@@ -18,6 +18,7 @@ from django.urls import URLResolver, reverse
 from approvals import payout_accounts
 from approvals.models import Approval
 from audit_trail.act_pages import ActPages, ObjectAct
+from audit_trail.notes.acts import SLUGS
 from audit_trail.pages import ReadOnlyAdmin
 from console.lists import navigation
 from console.management.commands import write_roles
@@ -169,6 +170,13 @@ class World:
         self.colleague = User.objects.create_user("prasit", is_staff=True)
         enrolled(self.colleague)
         Client().force_login(self.colleague)
+        noted = {
+            "payments.payment": self.payment_id,
+            "refunds.refund": refund.pk,
+            "withdrawals.withdrawal": Withdrawal.objects.get(amount=101).pk,
+            "approvals.approval": self.approval.pk,
+            EXCEPTIONS: unmatched.pk,
+        }
         self.rows_of_acts = {
             ("payments.payment", "refund"): self.payment_id,
             ("payments.payment", "expire"): self.bank_transaction.payment_id,
@@ -190,6 +198,7 @@ class World:
             ("approvals.approval", "reject"): self.rejected.pk,
             **{(EXCEPTIONS, each.slug): unmatched.pk for each in EXCEPTION_ACTS},
             (EXCEPTIONS, "accept"): self.bank_transaction.pk,
+            **{(label, slug): row for label, row in noted.items() for slug in SLUGS},
         }
         now = clock.now()
         self.account, removed = (
@@ -286,7 +295,8 @@ def probes(world: World) -> Iterator[Probe]:
             "rate": "0.80",
             "name": "Som Tam",
             "type": "line",
-            "to": CHAT,
+            "to": "role:finance" if each.slug in SLUGS else CHAT,
+            "text": "The customer called.",
             "line_token": TOKEN,
             "events": ["job.failed"],
             "language": "th",
