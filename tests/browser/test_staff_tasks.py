@@ -99,7 +99,7 @@ def open_newest_exception(staff: Staff, amount: str) -> None:
 
 
 def test_table_names_each_task_and_none_takes_over_four_clicks() -> None:
-    assert len(declared()) == 15
+    assert len(declared()) == 19
     assert max(declared().values()) <= MOST
 
 
@@ -212,6 +212,44 @@ def test_attach_money_of_an_unknown_reference(staff: Staff, shop_client: ShopCli
     staff.click("Attach to this payment", "button")
     staff.succeeded()
     staff.check("Find the payment of an unknown reference")
+
+
+def test_write_a_note_about_a_payment(staff: Staff, paid: dict[str, Any]) -> None:
+    staff.search(paid["payment_id"])
+    staff.click("Write a note")
+    staff.fill("Note", "The customer called")
+    staff.click("Write a note", "button")
+    expect(staff.page.locator("#notes")).to_contain_text("The customer called")
+    staff.check("Write a note about a payment")
+
+
+def test_ask_finance_about_an_exception(staff: Staff, shop_client: ShopClient) -> None:
+    report(shop_client, staff.page, "unknown_reference", 95_500)
+    open_newest_exception(staff, "955.00")
+    staff.click("Ask finance")
+    staff.fill("Note", "May I send it back?")
+    staff.click("Ask finance", "button")
+    expect(staff.page.locator("#notes")).to_contain_text("Handed over to finance")
+    staff.check("Ask finance about an exception")
+
+
+def test_hand_over_an_exception_and_answer_it(staff: Staff, stack: Stack, shop_client: ShopClient) -> None:
+    report(shop_client, staff.page, "unknown_reference", 96_600)
+    open_newest_exception(staff, "966.00")
+    staff.click("Hand over")
+    staff.page.get_by_label("To", exact=True).select_option(f"staff:{stack.demo['admin_user']}")
+    staff.fill("Note", "Whose money is it?")
+    staff.click("Hand over", "button")
+    staff.succeeded()
+    staff.check("Hand an exception over to a colleague")
+    staff = Staff(staff.page)
+    staff.click(re.compile("^For you "), within="#content")
+    staff.click(re.compile("^Exception "), within="#result_list")
+    staff.click("Answer and close")
+    staff.fill("Note", "The temple fair")
+    staff.click("Answer and close", "button")
+    expect(staff.page.locator("#notes")).not_to_contain_text("not answered yet")
+    staff.check("Answer what was handed over to you")
 
 
 def test_approve_outgoing_money(
