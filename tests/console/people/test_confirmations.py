@@ -53,7 +53,7 @@ UNCONFIRMED_ACTS = {
     Act.DELIVERIES_REPLAYED, Act.LATE_MONEY_CHANGED, Act.OPEN_REFERENCES_CHANGED, Act.PASSWORD_CHANGED,
     Act.TAX_DETAILS_SET, Act.CONNECTION_TESTED, Act.TRANSFERS_PAUSED, Act.COMPANY_CONNECTED,
     Act.INVITATION_ACCEPTED, Act.SHOP_VIEWED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED,
-    Act.LOCKOUT_LIFTED,
+    Act.LOCKOUT_LIFTED, Act.NOTED, Act.HANDED_OVER, Act.ANSWERED,
     Act.ERASED,  # only by a command or the clock
 }  # fmt: skip
 # Decisions about exceptions: money goes where it was meant to go, or stays where it is.

@@ -117,7 +117,7 @@ PAGE_PERMISSIONS = {
 # Pages for everybody who is logged in. They show only what their user may see.
 OPEN_PAGES = {
     "index", "login", "logout", "password_change", "password_change_done", "autocomplete", "jsi18n",
-    "view_on_site", "app_list", "search", "language", "invitation",
+    "view_on_site", "app_list", "search", "search_typed", "language", "invitation",
 }  # fmt: skip
 # `test_background_exports.py` tries the download.
 OTHER_PAGES = {"export_download"}
