@@ -33,6 +33,8 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
 
     indexed_filters: ClassVar[frozenset[str]] = frozenset()
     """Names of filters, or look-ups of links, that find few rows by an index."""
+    mode_column: ClassVar[str] = ""
+    """What `admin_lists.of_mode` tells live and test rows by. Empty: the list shows both."""
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         """Add what the columns need to rows that a page shows, by a fixed number of statements."""
@@ -53,6 +55,26 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         for row in queryset:
             recording.write(Act.DELETED, row, before=values.filled(values.of_row(row)))
+
+    def of_mode(self, request: HttpRequest, rows: Any) -> Any:
+        """The rows of the mode that the site shows; the same object if there is no other."""
+        site: Any = self.admin_site
+        mode = self.mode_column and site.narrowed_mode(request)
+        return self.rows_of_mode(rows, mode) if mode else rows
+
+    def rows_of_mode(self, rows: Any, mode: str) -> Any:
+        return admin_lists.of_mode(rows, self.mode_column, mode)
+
+    def follow_mode(self, request: HttpRequest, object_id: str) -> None:
+        """Let the site show the mode of this row."""
+        site: Any = self.admin_site
+        if not self.mode_column or (mode := site.narrowed_mode(request)) is None:
+            return
+        row = self.get_object(request, object_id)
+        rows = self.model._default_manager.filter(pk=getattr(row, "pk", None))
+        other = "test" if mode == "live" else "live"
+        if self.rows_of_mode(rows, other).exists():
+            site.follow_mode(request, other)
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Without Django's action to delete many rows, which is not one transaction with its records."""
@@ -115,6 +137,9 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
         if "cl" in context:
             query = request.GET.copy()
             query.pop(PAGE_VAR, None)
+            site: Any = self.admin_site
+            if mode := site.narrowed_mode(request):
+                query[admin_lists.MODE] = mode
             context["export"] = {"list": self.opts.label_lower, "query": query.urlencode()}
             context["subtitle"] = context.get("subtitle") or self.limit_note(context["cl"])
         return shown
@@ -185,10 +210,15 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
         subject = f"{self.opts.model_name}:search"
         security_log.record(SecurityEvent.PERSONAL_DATA_VIEWED, subject=subject)
 
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
+        """In the mode that the site shows."""
+        return super().get_search_results(request, self.of_mode(request, queryset), search_term)
+
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         title = {"title": capfirst(self.opts.verbose_name)}
+        self.follow_mode(request, unquote(object_id))
         shown: HttpResponse = super().change_view(request, object_id, form_url, title | (extra_context or {}))
         if self.shows_personal_data and shown.status_code == 200:
             self.record_view(unquote(object_id))

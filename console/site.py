@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.db import transaction
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
-from django.urls import path
+from django.urls import path, reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
@@ -23,6 +23,7 @@ from console.home import page
 from console.lists import navigation, search
 from console.people import invitations, lockouts, sign_in
 from console.settlements import on_the_way_page
+from merchants import modes
 from transfers import safe_mode
 
 
@@ -43,6 +44,10 @@ class SiteOfPeople(admin.AdminSite):
     enable_nav_sidebar = False  # templates/admin/base_site.html has its own
     searched: Sequence[str] = ()
     """Labels of the models whose lists the search of the header reads."""
+
+    def narrowed_mode(self, request: HttpRequest) -> str | None:
+        """The mode of the rows that lists show, or None for all that there are."""
+        return None
 
     def i18n_javascript(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         return ScriptTexts.as_view()(request)
@@ -81,6 +86,12 @@ class ConsoleSite(SiteOfPeople):
         """Whether this person may use the console at all. Django asks before each page of it."""
         return super().has_permission(request) and sign_in.is_complete(request)
 
+    def narrowed_mode(self, request: HttpRequest) -> str | None:
+        return modes.narrowed(request)
+
+    def follow_mode(self, request: HttpRequest, mode: str) -> None:
+        modes.follow(request, mode)
+
     def get_urls(self) -> list[Any]:
         exported = self.admin_view(partial(exports_page.download, self))
         monthly = self.admin_view(partial(monthly_page.view, self))
@@ -101,4 +112,12 @@ class ConsoleSite(SiteOfPeople):
         return super().each_context(request) | {
             "menu": SimpleLazyObject(lambda: navigation.menu(self, request)),
             "safe_mode": SimpleLazyObject(safe_mode.current),
+            "mode": (mode := modes.chosen(request)),
+            "other_mode_url": f"{_list_or_home(request)}?mode={modes.other(mode)}",
         }
+
+
+def _list_or_home(request: HttpRequest) -> str:
+    """Where the switch of the mode leads: a row is of one mode."""
+    match = request.resolver_match
+    return request.path if match is not None and not match.kwargs else reverse("admin:index")

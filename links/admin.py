@@ -10,7 +10,6 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActingAdmin
 from core import clock, money
 from core.console import admin_columns
-from core.console.admin_filters import ModeFilter
 from core.console.admin_lists import DateFilter
 from links import services
 from links.link_acts import LINK_ACTS
@@ -23,11 +22,12 @@ from qrcodes import images
 class PaymentLinkAdmin(ActingAdmin):
     """The list and pages of payment links. A page has the picture to print."""
 
+    mode_column = "merchant__mode"
     list_display = [
         *("id", "merchant", "reference", "status_now", "amount_or_limits", "paid_payments", "expires_at"),
         "created_at",
     ]
-    list_filter = [NewestOfMerchantFilter, DateFilter, ModeFilter]
+    list_filter = [NewestOfMerchantFilter, DateFilter]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference"]
     scanned_fields = ("amount", "reference")

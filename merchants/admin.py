@@ -21,6 +21,7 @@ from merchants.models import ApiKey, BankConnection
 class MerchantAdmin(ActingAdmin):
     """`console` registers a subclass whose page shows all of a merchant."""
 
+    mode_column = "mode"
     list_display = [
         "id",
         "name",
@@ -32,7 +33,7 @@ class MerchantAdmin(ActingAdmin):
         "suspended_at",
         "created_at",
     ]
-    list_filter = ["mode", "bank", "late_money", ("suspended_at", admin.EmptyFieldListFilter)]
+    list_filter = ["bank", "late_money", ("suspended_at", admin.EmptyFieldListFilter)]
     search_fields = ["=id", "name", "=biller_id"]
     sortable_by = ("name", "created_at")
     list_acts = NEW_MERCHANT_ACTS
@@ -56,6 +57,7 @@ class MerchantAdmin(ActingAdmin):
 class BankConnectionAdmin(ReadOnlyAdmin):
     """Written by acts on the page of the merchant, and by `manage.py connect_bank`."""
 
+    mode_column = "merchant__mode"
     list_display = ["merchant", "bank", "callers", "updated_at"]
     list_select_related = ["merchant"]
     list_filter = ["bank"]
@@ -74,6 +76,7 @@ class BankConnectionAdmin(ReadOnlyAdmin):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ActingAdmin):
+    mode_column = "merchant__mode"
     list_display = [
         "id", "public_id", "merchant", "scopes", "created_at", "expires_at", "revoked_at",
         "last_used_at",

@@ -13,7 +13,7 @@ from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock, money
 from core.console import admin_columns, personal_data
-from core.console.admin_filters import AmountFilter, ModeFilter
+from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
 from payments import cards
@@ -57,8 +57,9 @@ class PaymentAdmin(ActingAdmin):
         "id", "merchant", "reference", "status", "amount", "fee", "fee_vat", "net", "amount_refunded",
         "card_brand", "payer_name", "payer_bank_code", "bank_reference", "created_at", "completed_at",
     )  # fmt: skip
+    mode_column = "merchant__mode"
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_matches", "created_at"]
-    list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, ModeFilter, "payer_matches"]
+    list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, "payer_matches"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "^reference", "=bank_reference", "=payment_link_id"]
     scanned_fields = ("amount", "reference", "payer_name", "card_last4", "payer_account")
@@ -209,6 +210,7 @@ class OnTheWayFilter(AcquirerFilter):
 
 @admin.register(CardCharge)
 class CardChargeAdmin(ReadOnlyAdmin):
+    mode_column = "acquirer"
     list_display = [
         *("payment", "acquirer_name", "charge_id", "state", "received_baht", "net_baht"),
         *("paid_at", "settled_at", "due_at"),
@@ -234,6 +236,7 @@ class CardChargeAdmin(ReadOnlyAdmin):
 
 @admin.register(ChargeAnswer)
 class ChargeAnswerAdmin(ReadOnlyAdmin):
+    mode_column = "charge__acquirer"
     list_display = ["charge", "outcome", "duration_ms", "created_at", "request_id"]
     list_filter = ["outcome"]
     list_select_related = ["charge"]
@@ -243,6 +246,7 @@ class ChargeAnswerAdmin(ReadOnlyAdmin):
 
 @admin.register(FeeTerms)
 class FeeTermsAdmin(ReadOnlyAdmin):
+    mode_column = "merchant__mode"
     list_display = ["merchant", "starts_on", "fixed", "rate", "vat_rate", "created_at"]
     list_filter = [MerchantFilter]
     list_select_related = ["merchant"]
@@ -252,6 +256,7 @@ class FeeTermsAdmin(ReadOnlyAdmin):
 
 @admin.register(PaymentException)
 class PaymentExceptionAdmin(ReadOnlyAdmin):
+    mode_column = "payment__merchant__mode"
     list_display = ["id", "payment", "reason", "baht", "status", "reported_at"]
     list_select_related = ["payment"]
     search_fields = ["=id", "=payment__id"]

@@ -7,7 +7,6 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_columns
-from core.console.admin_filters import ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from qrcodes.models import QrCode
@@ -15,7 +14,8 @@ from qrcodes.models import QrCode
 
 @admin.register(QrCode)
 class QrCodeAdmin(ReadOnlyAdmin):
-    list_filter = [NewestOfMerchantFilter, DateFilter, ModeFilter]
+    list_filter = [NewestOfMerchantFilter, DateFilter]
+    mode_column = "merchant__mode"
     list_display = ["code_id", "merchant", "payment", "reference1", "created_at"]
     list_select_related = ["merchant", "payment"]
     search_fields = ["=payment__id", "=reference1"]

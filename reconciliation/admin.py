@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActPages
 from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_columns, personal_data
-from core.console.admin_filters import AmountFilter, ModeFilter
+from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from reconciliation.exceptions import detail_page, payer_names
@@ -46,24 +46,16 @@ def _page_of(subject_id: str, label: str | Promise) -> Any:
     return admin_columns.link_to(ReconciliationException, subject_id, label)
 
 
-class BankModeFilter(ModeFilter):
-    """The sandbox bank reports the money of test merchants, and only that."""
-
-    def queryset(self, request: Any, queryset: Any) -> Any:
-        if self.value() == "test":
-            return queryset.filter(bank="sandbox")
-        return queryset.exclude(bank="sandbox") if self.value() == "live" else queryset
-
-
 @admin.register(BankTransaction)
 class BankTransactionAdmin(ReadOnlyAdmin):
     shows_personal_data = True
+    mode_column = "bank"
     list_display = [
         "id", "bank", "bank_reference", "kind", "baht", "match_result", "is_confirmed",
         "payment", "paid_at",
     ]  # fmt: skip
     list_filter = [
-        NewestOfMerchantFilter, DateFilter, AmountFilter, BankModeFilter, "is_confirmed", "match_result",
+        NewestOfMerchantFilter, DateFilter, AmountFilter, "is_confirmed", "match_result",
         "kind", "bank",
     ]  # fmt: skip
     list_select_related = ["payment"]
@@ -97,6 +89,7 @@ class BankTransactionAdmin(ReadOnlyAdmin):
 @admin.register(BankNotification)
 class BankNotificationAdmin(ReadOnlyAdmin):
     shows_personal_data = True
+    mode_column = "bank"
     list_display = ["id", "bank", "source", "result", "bank_transaction", "order_id", "received_at"]
     list_filter = ["result", "bank"]
     list_select_related = ["bank_transaction"]
@@ -144,6 +137,7 @@ class ResolutionAdmin(ReadOnlyAdmin):
 
 @admin.register(Return)
 class ReturnAdmin(ReadOnlyAdmin):
+    mode_column = "route"
     list_display = [
         "id",
         "bank_transaction",
@@ -163,6 +157,7 @@ class ReturnAdmin(ReadOnlyAdmin):
 class ContradictionAdmin(ReadOnlyAdmin):
     """Contradictions of banks and acquirers, open and resolved."""
 
+    mode_column = "route"
     list_display = ["id", "created_at", "subject", "route", "state", "answer", "bank_reference"]
     list_filter = ["route"]
     search_fields = ["=id", "=subject_id", "=bank_reference"]

@@ -10,7 +10,7 @@ from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock, money
 from core.console import personal_data
-from core.console.admin_filters import AmountFilter, ModeFilter
+from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
 from refunds import claims
@@ -27,11 +27,12 @@ PENDING_TEXTS = {
 class RefundAdmin(ActingAdmin):
     """The list and pages of refunds. `console` registers a subclass."""
 
+    mode_column = "merchant__mode"
     list_display = [
         "id", "merchant", "payment", "baht", "status", "pending_reason", "returned_at", "created_at"
     ]  # fmt: skip
     list_filter = [
-        MerchantFilter, "status", DateFilter, AmountFilter, ModeFilter,
+        MerchantFilter, "status", DateFilter, AmountFilter,
         ("returned_at", admin.EmptyFieldListFilter),
     ]  # fmt: skip
     list_select_related = ["merchant", "payment"]
@@ -77,6 +78,7 @@ class RefundAdmin(ActingAdmin):
 
 @admin.register(RefundReversal)
 class RefundReversalAdmin(ReadOnlyAdmin):
+    mode_column = "payment__merchant__mode"
     list_display = ["reversal_id", "payment", "baht", "refunded_baht", "route", "created_at"]
     list_select_related = ["payment"]
     search_fields = ["=reversal_id", "=payment__id"]

@@ -11,6 +11,7 @@ from core import plain_text
 from core.console import personal_data
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
+from merchants.models import Merchant
 from request_log import services
 from request_log.models import HAS_PAYMENT, HAS_REQUEST_ID, RequestRecord, id_of_request
 from request_log.serializers import STATUS_CLASSES
@@ -36,6 +37,7 @@ class StatusFilter(admin.SimpleListFilter):
 @admin.register(RequestRecord)
 class RequestRecordAdmin(ReadOnlyAdmin):
     shows_personal_data = True
+    mode_column = "merchant__mode"
     list_display = [
         "id", "created_at", "merchant_id", "method", "route", "status", "error_code", "duration_ms",
         "request_id",
@@ -45,8 +47,12 @@ class RequestRecordAdmin(ReadOnlyAdmin):
     search_conditions = {"=request_id": HAS_REQUEST_ID, "=payment_id": HAS_PAYMENT}
     readonly_fields = ["request_text", "response_text"]
 
+    def rows_of_mode(self, rows: Any, mode: str) -> Any:
+        return rows.filter(merchant_id__in=Merchant.objects.filter(mode=mode).values("pk"))
+
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Also by a request id of ours, which is no column."""
+        queryset = self.of_mode(request, queryset)
         found, may_repeat = super().get_search_results(request, queryset, search_term)
         return found | queryset.filter(pk=id_of_request(plain_text.visible(search_term))), may_repeat
 

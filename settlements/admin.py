@@ -8,6 +8,7 @@ from settlements.models import SettledItem
 
 @admin.register(SettledItem)
 class SettledItemAdmin(ReadOnlyAdmin):
+    mode_column = "transfer__acquirer"
     list_display = ["transfer", "kind", "reference", "payment", "net_baht", "description"]
     list_select_related = ["transfer", "payment"]
     search_fields = ["=reference", "=payment__id", "=transfer__id", "=settlement__id"]

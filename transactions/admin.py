@@ -1,7 +1,7 @@
 from django.contrib import admin
 
 from audit_trail.pages import ReadOnlyAdmin
-from core.console.admin_filters import AmountFilter, ModeFilter
+from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from transactions.models import Transaction
@@ -9,8 +9,9 @@ from transactions.models import Transaction
 
 @admin.register(Transaction)
 class TransactionAdmin(ReadOnlyAdmin):
+    mode_column = "merchant__mode"
     list_display = ["id", "merchant", "payment_id", "type", "status", "amount", "created_at"]
-    list_filter = [NewestOfMerchantFilter, "type", "status", DateFilter, AmountFilter, ModeFilter]
+    list_filter = [NewestOfMerchantFilter, "type", "status", DateFilter, AmountFilter]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=payment_id"]
     scanned_fields = ("amount",)

@@ -35,6 +35,7 @@ class TransferAdmin(ReadOnlyAdmin):
 
     shows_personal_data = True
 
+    mode_column = "route"
     list_display = ["id", "purpose", "route", "baht", "state", "inquiries", "open_for", "created_at"]
     list_filter = [OverdueFilter, "state", "purpose", "route"]
     search_fields = ["=id", "=bank_reference"]
@@ -72,6 +73,7 @@ class TransferEventAdmin(ReadOnlyAdmin):
 
 @admin.register(CircuitBreaker)
 class CircuitBreakerAdmin(ReadOnlyAdmin):
+    mode_column = "route"
     list_display = ["route", "merchant_id", "failures", "openings", "first_failed_at", "open_until"]
 
 

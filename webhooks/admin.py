@@ -13,7 +13,6 @@ from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock, request_context
 from core.console import admin_columns, personal_data
-from core.console.admin_filters import ModeFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from webhooks.acts import DELETE_ACT, DELIVERY_ACTS, ENDPOINT_ACTS, NEW_DESTINATION_ACTS
@@ -80,6 +79,7 @@ def _html_list(lines: Iterable[str]) -> str:
 @admin.register(Endpoint)
 class EndpointAdmin(ActingAdmin):
     object_acts, list_acts = (*ENDPOINT_ACTS, DELETE_ACT), NEW_DESTINATION_ACTS
+    mode_column = "merchant__mode"
     list_display = ["id", "merchant", "type", "address", "state", "current_health", "created_at"]
     list_filter = [
         "type",
@@ -87,7 +87,6 @@ class EndpointAdmin(ActingAdmin):
         "disabled_reason",
         ("health__verified_at", admin.EmptyFieldListFilter),
         ("deleted_at", admin.EmptyFieldListFilter),
-        ModeFilter,
     ]
     list_select_related = ["merchant", "health"]
     search_fields = ["=id", "=merchant__id", "url", "=recipient"]
@@ -133,6 +132,7 @@ class EndpointAdmin(ActingAdmin):
 
 @admin.register(EndpointHealth)
 class EndpointHealthAdmin(ReadOnlyAdmin):
+    mode_column = "endpoint__merchant__mode"
     list_display = [
         "endpoint",
         "verified_at",
@@ -158,6 +158,7 @@ class EndpointHealthAdmin(ReadOnlyAdmin):
 
 @admin.register(EndpointAction)
 class EndpointActionAdmin(ReadOnlyAdmin):
+    mode_column = "endpoint__merchant__mode"
     list_display = ["id", "created_at", "endpoint", "type", "actor", "detail"]
     list_filter = ["type"]
     list_select_related = ["endpoint"]
@@ -167,8 +168,9 @@ class EndpointActionAdmin(ReadOnlyAdmin):
 @admin.register(Event)
 class EventAdmin(ReadOnlyAdmin):
     shows_personal_data = True
+    mode_column = "merchant__mode"
     list_display = ["id", "type", "subject_id", "merchant", "created_at"]
-    list_filter = [NewestOfMerchantFilter, "type", DateFilter, ModeFilter]
+    list_filter = [NewestOfMerchantFilter, "type", DateFilter]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=subject_id"]
     readonly_fields = ["body_text"]
@@ -188,17 +190,14 @@ class DeliveryMerchantFilter(NewestOfMerchantFilter):
     lookup = "endpoint__merchant"
 
 
-class DeliveryModeFilter(ModeFilter):
-    lookup = "endpoint__merchant__mode"
-
-
 @admin.register(Delivery)
 class DeliveryAdmin(ActingAdmin):
     shows_personal_data = True
     object_acts = DELIVERY_ACTS
+    mode_column = "endpoint__merchant__mode"
     list_display = ["id", "event_type", "endpoint", "state", "attempt_count", "due_at", "finished_at"]
     readonly_fields = ["request_body"]
-    list_filter = [DeliveryMerchantFilter, "state", DateFilter, DeliveryModeFilter]
+    list_filter = [DeliveryMerchantFilter, "state", DateFilter]
     list_select_related = ["event", "endpoint"]
     search_fields = ["=id", "=event__id", "=event__subject_id", "=endpoint__id"]
     inlines = [DeliveryAttemptInline]
@@ -211,6 +210,7 @@ class DeliveryAdmin(ActingAdmin):
 
 @admin.register(DeliveryAttempt)
 class DeliveryAttemptAdmin(ReadOnlyAdmin):
+    mode_column = "delivery__endpoint__merchant__mode"
     list_display = ["id", "delivery", "number", "trigger", "started_at", "duration_ms", "status", "error"]
     list_filter = ["trigger", "error"]
     list_select_related = ["delivery"]

@@ -12,7 +12,7 @@ from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from core import money
 from core.console import admin_columns
-from core.console.admin_filters import AmountFilter, ModeFilter
+from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from ledger import services as ledger
 from merchants.admin_filters import MerchantFilter
@@ -34,11 +34,12 @@ class WithdrawalAdmin(ActingAdmin):
     """The list and pages of withdrawals. `console` registers a subclass."""
 
     shows_personal_data = True
+    mode_column = "merchant__mode"
     list_display = [
         "id", "merchant", "status", "awaiting_approval", "held", "baht", "bank_code", "account_last4",
         "created_at",
     ]  # fmt: skip
-    list_filter = [MerchantFilter, HeldFilter, "status", DateFilter, AmountFilter, ModeFilter, "bank"]
+    list_filter = [MerchantFilter, HeldFilter, "status", DateFilter, AmountFilter, "bank"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=reference", "=bank_reference", "=merchant__id"]
     scanned_fields = ("amount", "reference", "account_last4")
@@ -69,6 +70,7 @@ class WithdrawalAdmin(ActingAdmin):
 class PayoutScheduleAdmin(ReadOnlyAdmin):
     """Staff set and stop them on the page of the merchant."""
 
+    mode_column = "merchant__mode"
     list_display = ["merchant", "days", "time", "float_amount", "account", "due_at"]
     list_select_related = ["merchant", "account"]
     search_fields = ["=merchant__id"]
@@ -79,8 +81,9 @@ class PayoutScheduleAdmin(ReadOnlyAdmin):
 class PayoutNightAdmin(ReadOnlyAdmin):
     """What became of the nights of all merchants."""
 
+    mode_column = "merchant__mode"
     list_display = ["day", "merchant", "baht", "skip_reason", "created_at"]
-    list_filter = ["skip_reason", ModeFilter]
+    list_filter = ["skip_reason"]
     list_select_related = ["merchant"]
     search_fields = ["=merchant__id"]
     ordering = ["-day", "-id"]

@@ -25,8 +25,7 @@ from audit_trail.acts import Act
 from audit_trail.notes.acts import note_acts
 from audit_trail.notes.pages import HandedOverFilter, NotedPages
 from core import clock, money, request_context
-from core.console import admin_lists, personal_data
-from core.console.admin_filters import ModeFilter
+from core.console import personal_data
 from core.thai import thaibanks
 from ledger import services as ledger
 from ledger.services import Balance
@@ -150,17 +149,6 @@ class StatusFilter(admin.SimpleListFilter):
         return queryset if value == "all" else queryset.filter(status=value)
 
 
-class MoneyFilter(ModeFilter):
-    """Live or test. Of what was decided, the newest."""
-
-    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        if self.value() not in Mode.values:
-            return queryset
-        is_waiting = request.GET.get("status", ApprovalStatus.WAITING) == ApprovalStatus.WAITING
-        found = queryset if is_waiting else admin_lists.newest(queryset)[0]
-        return of_mode(found, str(self.value()))
-
-
 class ApprovalAdmin(NotedPages, ActingAdmin):
     object_acts = APPROVAL_ACTS + note_acts("approvals.approval")
     returns_to_list = True
@@ -172,12 +160,16 @@ class ApprovalAdmin(NotedPages, ActingAdmin):
         "handed_to",
     ]  # fmt: skip
     list_display_links = ["age", "baht"]
-    list_filter = [StatusFilter, MoneyFilter, HandedOverFilter]
+    list_filter = [StatusFilter, HandedOverFilter]
+    mode_column = "merchant__mode"
     list_select_related = ["merchant"]
     search_fields = ["=subject_id"]
     scanned_fields = ("amount", "account_last4")
     ordering = ["requested_at", "id"]
     indexed_filters = frozenset({"status", "handed_to"})
+
+    def rows_of_mode(self, rows: Any, mode: str) -> Any:
+        return of_mode(rows, mode)
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         """With the balance of the merchant."""

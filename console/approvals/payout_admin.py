@@ -138,6 +138,7 @@ PAYOUT_ACCOUNT_ACTS = (
 
 class PayoutAccountAdmin(ActingAdmin):
     shows_personal_data = True
+    mode_column = "merchant__mode"
     list_display = ["id", "merchant", "bank_code", "account_last4", "added_by", "usable_at", "removed_at"]
     list_select_related = ["merchant"]
     search_fields = ["=id", "=merchant__id"]
@@ -155,6 +156,7 @@ class PayoutAccountAdmin(ActingAdmin):
 
 
 class PayoutPolicyAdmin(ReadOnlyAdmin):
+    mode_column = "merchant__mode"
     list_display = ["merchant", "is_restricted", "changed_by", "changed_at"]
     list_select_related = ["merchant"]
     search_fields = ["=merchant__id"]

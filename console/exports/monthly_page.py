@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db import OperationalError, connection
 from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
@@ -15,8 +16,10 @@ from console.exports import monthly
 from console.exports.monthly import MerchantMonth, Month
 from core import clock, ids
 from core.console.admin_exports import PERMISSION
+from core.console.admin_lists import MODE
 from core.database.sessions import limit_statements
-from merchants.models import Merchant
+from merchants import modes
+from merchants.models import Merchant, Mode
 
 # A month of a large merchant is a million entries. Only a worker has more time.
 STATEMENT_SECONDS = 5
@@ -29,10 +32,11 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     today = clock.now().astimezone(clock.BANGKOK).date()
     merchant_id = request.GET.get("merchant", "")
-    if merchant_id and not (
-        ids.looks_right(merchant_id, "") and Merchant.objects.filter(pk=merchant_id).exists()
-    ):
-        raise Http404
+    if merchant_id:
+        if not ids.looks_right(merchant_id, ""):
+            raise Http404
+        modes.follow(request, get_object_or_404(Merchant, pk=merchant_id).mode)
+    mode = modes.chosen(request)
     error, reports = "", None
     try:
         month = monthly.parse(request.GET.get("month", ""), today)
@@ -40,27 +44,27 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
         month = monthly.parse("", today)
         error = _("Choose a month that has begun.")
     else:
-        reports = _read(month, merchant_id)
+        reports = _read(month, merchant_id, mode)
     context: dict[str, Any] = site.each_context(request) | {
         "title": _("Monthly report"),
         "error": error,
         "reports": reports or [],
         "is_large": reports is None and not error,
-        "asked": urlencode({"month": str(month), "merchant": merchant_id}),
+        "asked": urlencode({"month": str(month), "merchant": merchant_id, MODE: mode}),
         "month": month,
         "merchant_id": merchant_id,
         "today": today,
         "has_ended": month.end <= clock.now(),
-        "merchants": Merchant.objects.order_by("name", "pk")[:OFFERED_MERCHANTS],
+        "merchants": Merchant.objects.filter(mode=mode).order_by("name", "pk")[:OFFERED_MERCHANTS],
     }
     return TemplateResponse(request, "admin/monthly_report.html", context)
 
 
-def _read(month: Month, merchant_id: str) -> list[MerchantMonth] | None:
+def _read(month: Month, merchant_id: str, mode: Mode) -> list[MerchantMonth] | None:
     """None if it takes longer than STATEMENT_SECONDS."""
     try:
         with limit_statements(connection, STATEMENT_SECONDS):
-            return monthly.read(month, merchant_id)
+            return [each for each in monthly.read(month, merchant_id) if each.merchant.mode == mode]
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
             return None

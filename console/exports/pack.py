@@ -229,15 +229,12 @@ class Pack:
         return found
 
 
-def totals(reports: Sequence[MerchantMonth], month: Month, now: datetime) -> list[Sheet]:
-    """The tables of all merchants: a line for each, live and test apart, and the lines of all."""
+def totals(reports: Sequence[MerchantMonth], mode: Mode, month: Month, now: datetime) -> list[Sheet]:
+    """The tables of all merchants of a mode: a line for each, and the lines of all."""
     sums = [_("Opening balance"), *(str(monthly.LABELS[types[0]]) for types in COLUMNS), _("Closing balance")]
     header = [_("Merchant"), _("Name"), _("Tax id"), _("Branch"), *sums, _("Difference")]
-    made = []
-    for mode in (Mode.LIVE, Mode.TEST):
-        of_mode = [report for report in reports if report.merchant.mode == mode]
-        title = _("Live merchants") if mode == Mode.LIVE else _("Test merchants")
-        made.append(_sheet(mode.value, title, header, map(_total, of_mode), len(sums) + 1))
+    title = _("Live merchants") if mode == Mode.LIVE else _("Test merchants")
+    made = _sheet(mode.value, title, header, map(_total, reports), len(sums) + 1)
     lines = [
         _("Month"),
         _("Merchant"),
@@ -248,7 +245,7 @@ def totals(reports: Sequence[MerchantMonth], month: Month, now: datetime) -> lis
         _("Count"),
         _("Amount"),
     ]
-    return [*made, Sheet("lines", _("Lines"), lines, _lines(reports, month, now))]
+    return [made, Sheet("lines", _("Lines"), lines, _lines(reports, month, now))]
 
 
 def _total(report: MerchantMonth) -> list[Cell]:

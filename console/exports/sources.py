@@ -24,7 +24,8 @@ from core.console import admin_exports, spreadsheets
 from core.console.spreadsheets import CSV, XLSX, ZIP, FileType
 from core.database import replica
 from core.database.sessions import limit_statements
-from merchants.models import Merchant
+from merchants import modes
+from merchants.models import Merchant, Mode
 
 MONTHLY_REPORT = "monthly_report"
 PDF = FileType("pdf", "application/pdf", is_text=False)
@@ -85,7 +86,7 @@ class ListSource(Source):
         """All rows that the filters and the search find. The list may look at the newest ones only."""
         try:
             changes = self._page.get_changelist_instance(request)
-            changes.root_queryset = self._page.get_queryset(request)
+            changes.root_queryset = self._page.of_mode(request, self._page.get_queryset(request))
             found = ChangeList.get_queryset(changes, request).select_related(None)
         except (IncorrectLookupParameters, DisallowedModelAdminLookup):
             raise NotPossible(ExportFailure.INVALID) from None
@@ -120,10 +121,13 @@ class ReportSource(Source):
         merchant_id = request.GET.get("merchant", "")
         if merchant_id and not Merchant.objects.filter(pk=merchant_id).exists():
             raise NotPossible(ExportFailure.INVALID)
-        reports = list(follow(_reports(month, merchant_id, now), None))
+        mode = modes.chosen(request)
+        reports = list(follow(_reports(month, merchant_id, mode, now), None))
         if file_type is not PDF:
             # The tables of a merchant are read while they are written; the reports of all have few lines.
-            sheets = pack.sheets(reports[0], month, now) if merchant_id else pack.totals(reports, month, now)
+            sheets = (
+                pack.sheets(reports[0], month, now) if merchant_id else pack.totals(reports, mode, month, now)
+            )
             followed = (replace(sheet, rows=follow(sheet.rows, None)) for sheet in sheets)
             is_buddhist = monthly.is_buddhist()
             return spreadsheets.write_sheets(file, file_type, followed, is_buddhist=is_buddhist)
@@ -156,11 +160,12 @@ def _count(found: QuerySet[Any]) -> int | None:
         return None
 
 
-def _reports(month: monthly.Month, merchant_id: str, now: datetime) -> Iterator[monthly.MerchantMonth]:
-    """The reports of one merchant, or of all that had a balance or an entry, sorted by name."""
-    wanted = (
-        [merchant_id] if merchant_id else Merchant.objects.order_by("name", "pk").values_list("pk", flat=True)
-    )
+def _reports(
+    month: monthly.Month, merchant_id: str, mode: Mode, now: datetime
+) -> Iterator[monthly.MerchantMonth]:
+    """The reports of one merchant, or of all of a mode that had a balance or an entry, sorted by name."""
+    of_mode = Merchant.objects.filter(mode=mode).order_by("name", "pk").values_list("pk", flat=True)
+    wanted = [merchant_id] if merchant_id else of_mode
     for each in wanted:
         with limit_statements(connection, STATEMENT_SECONDS):
             found = monthly.read(month, each, until=month.until(now))

@@ -133,13 +133,13 @@ def _exceptions(mode: Mode, now: datetime) -> Notice:
 def _questions(mode: Mode, now: datetime) -> Notice:
     found = OpenQuestion.objects.filter(closed_at__isnull=True, acquirer=ACQUIRERS[mode])
     page = reverse("admin:settlements_openquestion_changelist")
-    url = f"{page}?status=open&acquirer={ACQUIRERS[mode]}"
+    url = f"{page}?status=open&mode={mode}"
     return _waiting(_("Questions about settlements"), url, found, "opened_at", now, overdue=OVERDUE_AGE)
 
 
 def _late_transfers(mode: Mode, now: datetime) -> Notice:
     found = AcquirerTransfer.objects.filter(acquirer=ACQUIRERS[mode]).late(now)
-    url = reverse("admin:on_the_way")
+    url = f"{reverse('admin:on_the_way')}?mode={mode}"
     return _waiting(_("Late settlements"), url, found, "created_at", now, overdue=OVERDUE_AGE)
 
 

@@ -10,7 +10,7 @@ from console.home import attention, figures
 from console.home.figures import Bar
 from console.home.period import Period, PeriodError, parse, presets
 from core import clock, money
-from merchants.models import Merchant, Mode
+from merchants import modes
 from payments.cards import ACQUIRERS
 from settlements import on_the_way
 
@@ -20,17 +20,15 @@ def context(request: HttpRequest) -> dict[str, Any]:
     """What `admin/index.html` shows. Figures need the right to view payments."""
     now = clock.now()
     today = now.astimezone(clock.BANGKOK).date()
-    mode = _mode(request)
+    mode = modes.chosen(request)
     try:
         period, error = parse(request.GET, today), ""
     except PeriodError as wrong:
         period, error = parse({}, today), str(wrong)
     shown: dict[str, Any] = {
-        "mode": mode,
-        "modes": [(each, _address(period, each), each == mode) for each in (Mode.LIVE, Mode.TEST)],
         "period": period,
         "period_error": error,
-        "presets": [(label, _address(each, mode), each == period) for label, each in presets(today)],
+        "presets": [(label, _address(each), each == period) for label, each in presets(today)],
         "notices": list(attention.notices(request, mode, now)),
         "today": today,
     }
@@ -46,15 +44,8 @@ def context(request: HttpRequest) -> dict[str, Any]:
     return shown
 
 
-def _mode(request: HttpRequest) -> Mode:
-    """Live money, unless the address says `test` or there is no live merchant yet."""
-    if request.GET.get("mode") in Mode.values:
-        return Mode(request.GET["mode"])
-    return Mode.LIVE if Merchant.objects.filter(mode=Mode.LIVE).exists() else Mode.TEST
-
-
-def _address(period: Period, mode: Mode) -> str:
-    return "?" + urlencode({"from": period.first, "to": period.last, "mode": mode.value})
+def _address(period: Period) -> str:
+    return "?" + urlencode({"from": period.first, "to": period.last})
 
 
 def _bars(bars: list[Bar], period: Period) -> list[dict[str, Any]]:

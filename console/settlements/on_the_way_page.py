@@ -16,7 +16,7 @@ import banks
 from console.settlements import summaries
 from core import clock
 from core.console.summaries import Summary
-from merchants.models import Mode
+from merchants import modes
 from payments.cards import ACQUIRERS
 from settlements import on_the_way
 from settlements.models import AcquirerTransfer, OpenQuestion
@@ -28,10 +28,9 @@ MAX_ROWS = 50
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the page shows of one acquirer."""
+    """What the page shows of the acquirer."""
 
     name: str
-    is_test: bool
     summary: Summary
     owed: OnTheWay
     charges_url: str
@@ -45,13 +44,13 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     context: dict[str, Any] = site.each_context(request) | {
         "title": _("On the way"),
-        "parts": [_part(ACQUIRERS[mode], mode) for mode in (Mode.LIVE, Mode.TEST)],
+        "part": _part(ACQUIRERS[modes.chosen(request)]),
         "now": clock.now(),
     }
     return TemplateResponse(request, "admin/on_the_way.html", context)
 
 
-def _part(acquirer: str, mode: Mode) -> Part:
+def _part(acquirer: str) -> Part:
     owed, now = on_the_way.read(acquirer), clock.now()
     transfers = AcquirerTransfer.objects.filter(acquirer=acquirer).open().order_by("created_at")[:MAX_ROWS]
     questions = list(summaries.open_questions(acquirer=acquirer)[:MAX_ROWS])
@@ -59,7 +58,6 @@ def _part(acquirer: str, mode: Mode) -> Part:
     charges = reverse("admin:payments_cardcharge_changelist")
     return Part(
         name=str(capfirst(banks.title(acquirer))),
-        is_test=mode == Mode.TEST,
         summary=summaries.of_acquirer(owed, late, len(questions)),
         owed=owed,
         charges_url=f"{charges}?{urlencode({'on_the_way': acquirer})}",

@@ -83,6 +83,7 @@ class SummarizedAdmin(ReadOnlyAdmin):
 
 
 class TransferPageAdmin(SummarizedAdmin):
+    mode_column = "acquirer"
     list_display = ["id", "acquirer_name", "transfer_id", "state", "net_baht", "created_at", "arrived_at"]
     list_filter = [AcquirerFilter, "state", DateFilter]
     search_fields = ["=id", "=transfer_id"]
@@ -113,6 +114,7 @@ class TransferPageAdmin(SummarizedAdmin):
 
 
 class SettlementPageAdmin(SummarizedAdmin):
+    mode_column = "merchant__mode"
     list_display = [
         *("id", "merchant", "transfer", "status_now", "payment_count", "net_baht"),
         *("expected_at", "arrived_at"),
@@ -143,6 +145,7 @@ class SettlementPageAdmin(SummarizedAdmin):
 
 
 class QuestionPageAdmin(SummarizedAdmin, ActingAdmin):
+    mode_column = "acquirer"
     list_display = ["id", "kind", "acquirer_name", "subject", "difference_baht", "opened_at", "closed_at"]
     list_filter = [OpenFilter, AcquirerFilter, "kind"]
     search_fields = ["=id", "=subject", "=payment__id", "=transfer__id"]

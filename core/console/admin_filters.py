@@ -1,4 +1,4 @@
-"""Filters of console lists that staff type into: an amount range, test or live, and the rows of one owner."""
+"""Filters of console lists that staff type into: an amount range, and the rows of one owner."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -117,20 +117,6 @@ class AmountFilter(TypedFilter):
     def _ends(self) -> tuple[int | None, int | None]:
         low, high = (money.parse(self.value(name)) for name in self.parameters)
         return low, high
-
-
-class ModeFilter(admin.SimpleListFilter):
-    """Test or live rows, by the mode of their merchant. A subclass names another `lookup`."""
-
-    title, parameter_name = _("test or live"), "mode"
-    lookup: ClassVar[str] = "merchant__mode"
-
-    def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("live", _("Live")), ("test", _("Test"))]
-
-    def queryset(self, request: Any, queryset: Any) -> Any:
-        is_known = self.value() in ("live", "test")
-        return queryset.filter(**{self.lookup: self.value()}) if is_known else queryset
 
 
 class OwnerFilter(TypedFilter):

@@ -12,7 +12,7 @@ from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.filters import AllValuesFieldListFilter
 from django.contrib.admin.views.main import ChangeList
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.functional import cached_property
 from django.utils.translation import gettext
@@ -30,6 +30,9 @@ OFFERED_ROWS = 2_000
 MAX_COUNTED = 10_000
 # Rows that one field of a search may find.
 MAX_FOUND = 1_000
+# In an address: the mode of all pages from there on, see `merchants.modes`.
+MODE = "mode"
+SANDBOX = "sandbox"
 
 
 class BoundedPaginator(Paginator[Any]):
@@ -118,7 +121,7 @@ def of_days(rows: Any, query: Mapping[str, str]) -> Any:
 
 
 class DeclaredChangeList(ChangeList):
-    """Takes only look-ups that the list declares, by its filters or by `indexed_filters`.
+    """Takes only look-ups that the list declares, by its filters or by `indexed_filters`. Shows one mode.
 
     Django takes a look-up of any column: `?payer_name__startswith=S` tells how a name begins, also to staff
     who may not see it.
@@ -133,11 +136,18 @@ class DeclaredChangeList(ChangeList):
             raise DisallowedModelAdminLookup(f"The list has no filter {min(undeclared)}.")
         return filters
 
+    def get_filters_params(self, params: Any = None) -> Any:
+        return {name: value for name, value in super().get_filters_params(params).items() if name != MODE}
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        self.root_queryset: Any = self.model_admin.of_mode(request, self.root_queryset)
+        found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        return found
+
 
 class BoundedChangeList(DeclaredChangeList):
     """Reads a bounded number of rows for any filter in the address."""
 
-    root_queryset: Any
     sortable_by: Any
     is_limited = False
     """Whether there are older rows that the filters did not read."""
@@ -159,10 +169,11 @@ class BoundedChangeList(DeclaredChangeList):
             names -= set(DateFilter.parameters)
             self.root_queryset = of_these_days(self.root_queryset, self.params)
         has_index = not self.newest_first and not names.isdisjoint(self.model_admin.indexed_filters)
-        if names and not self.query and not has_index:
+        # The rows of one owner have one mode.
+        is_mixed = self.model_admin.of_mode(request, self.root_queryset) is not self.root_queryset
+        if (names or (is_mixed and not self.newest_first)) and not self.query and not has_index:
             self.root_queryset, self.is_limited = newest(self.root_queryset, self.newest_first or ("-pk",))
-        found: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
-        return found
+        return super().get_queryset(request, exclude_parameters)
 
     def _owner(self, names: set[str]) -> tuple[type[OwnerFilter], str] | None:
         """The filter of an owner with an index, and the owner, if the address names exactly one."""
@@ -183,6 +194,17 @@ class BoundedChangeList(DeclaredChangeList):
     def get_ordering_field(self, field_name: Any) -> Any:
         """Return None for a column without sorting, because a URL can name any column."""
         return super().get_ordering_field(field_name) if field_name in self.sortable_by else None
+
+
+def of_mode(rows: Any, column: str, mode: str) -> Any:
+    """Live or test rows, by a column with the mode, or with a bank, acquirer or route."""
+    return rows.filter(Q(**{column: mode}) if column.endswith(MODE) else sandbox_is_test(column, mode))
+
+
+def sandbox_is_test(column: str, mode: str) -> Q:
+    """A bank, acquirer or route is the sandbox in test, and another one in live."""
+    is_sandbox = Q(**{f"{column}__endswith": SANDBOX})
+    return is_sandbox if mode == "test" else ~is_sandbox
 
 
 def newest(rows: Any, order: Sequence[str] = ("-pk",)) -> tuple[Any, bool]:

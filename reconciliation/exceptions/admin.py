@@ -23,7 +23,7 @@ from audit_trail.notes.acts import note_acts
 from audit_trail.notes.pages import HandedOverFilter, NotedPages
 from core import clock, ids, money
 from core.console import admin_columns, personal_data
-from core.console.admin_filters import AmountFilter, ModeFilter
+from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import FILTERED_ROWS, MAX_FOUND, DeclaredChangeList
 from core.console.admin_search import texts_of
 from core.database.columns import same
@@ -64,11 +64,6 @@ class PayeeFilter(MerchantFilter):
         return queryset.filter(theirs)
 
 
-class SandboxFilter(ModeFilter):
-    def queryset(self, request: Any, queryset: Any) -> Any:
-        return queryset.filter(is_sandbox=self.value() == "test") if self.value() else queryset
-
-
 class BankFilter(admin.SimpleListFilter):
     title, parameter_name = _("bank"), "bank"
 
@@ -107,9 +102,8 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
     list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank", "handed_to"]
     export_columns = ("id", "reason", "amount", "merchant", "bank", "opened_at")
     list_display_links = ["explanation"]
-    list_filter = [
-        PayeeFilter, SandboxFilter, "reason", AgeFilter, AmountFilter, BankFilter, HandedOverFilter,
-    ]  # fmt: skip
+    list_filter = [PayeeFilter, "reason", AgeFilter, AmountFilter, BankFilter, HandedOverFilter]
+    mode_column = "bank"
     list_select_related = ["merchant"]
     ordering = DEFAULT_ORDERING
     search_fields = ["search_text"]
@@ -122,6 +116,9 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return ExceptionChangeList
 
+    def rows_of_mode(self, rows: Any, mode: str) -> Any:
+        return rows.filter(is_sandbox=mode == "test")  # by an index
+
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         super().prepare_rows(shown)
         listing.name_merchants(shown)
@@ -132,6 +129,7 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
     def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
         """Exceptions with this id or amount, and newer ones with all words in their ids and references."""
         texts = texts_of(search_term)
+        queryset = self.of_mode(request, queryset)
         if not texts:
             return queryset, False
         known = ReconciliationException.objects.all()
@@ -166,6 +164,7 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
         if not self.has_view_permission(request):
             raise PermissionDenied
         summary = self.get_object(request, unquote(object_id))
+        self.follow_mode(request, summary.pk)
         self.record_view(summary.pk)
         links = self.act_links(request, summary)
         context = {

@@ -8,6 +8,7 @@ from reconciliation.models import Inquiry
 
 
 class InquiryAdmin(ReadOnlyAdmin):
+    mode_column = "bank"
     list_display = ["payment_id", "bank", "status", "schedule_index", "due_at"]
     list_filter = ["bank", ("due_at", admin.EmptyFieldListFilter)]
     list_select_related = ["payment"]
@@ -20,6 +21,7 @@ class InquiryAdmin(ReadOnlyAdmin):
 
 
 class ConfirmationInquiryAdmin(ReadOnlyAdmin):
+    mode_column = "bank"
     list_display = [
         "id",
         "bank",
@@ -36,6 +38,7 @@ class ConfirmationInquiryAdmin(ReadOnlyAdmin):
 
 
 class InquiryAnswerAdmin(ReadOnlyAdmin):
+    mode_column = "payment__merchant__mode"
     list_display = [
         "payment_id",
         "outcome",

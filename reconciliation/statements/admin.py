@@ -51,6 +51,7 @@ class StatementImportForm(forms.Form):
 
 
 class StatementAdmin(ReadOnlyAdmin):
+    mode_column = "bank"
     list_display = ["id", "file_name", "bank", "created_at", "actor", "progress", "has_no_errors"]
     list_filter = ["bank"]
     search_fields = ["=id", "file_name", "=file_sha256"]
@@ -138,6 +139,7 @@ def _upload(form: StatementImportForm) -> tuple[StatementUpload, StatementFile, 
 
 class StatementLineAdmin(ReadOnlyAdmin):
     shows_personal_data = True
+    mode_column = "bank"
     list_display = [
         "line_number",
         "statement",

@@ -12,6 +12,7 @@ from django.test import RequestFactory
 from django.urls import reverse
 
 from core.console import personal_data
+from core.console.admin_lists import MODE
 from payments.models import Payment
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import staff_client
@@ -43,7 +44,7 @@ def test_no_list_takes_a_lookup_that_it_does_not_declare(admin_user: User) -> No
     for page in LISTS:
         named = {getattr(each, "parameter_name", None) for each in page.get_list_filter(request)}
         specs = page.get_changelist_instance(request).filter_specs
-        declared = named.union(page.indexed_filters, *(each.expected_parameters() for each in specs))
+        declared = named.union(page.indexed_filters, {MODE}, *(each.expected_parameters() for each in specs))
         for lookup in (guess.format(text) for text in texts_of(page.model) for guess in GUESSES):
             if lookup in declared:
                 assert PERSONAL.isdisjoint(lookup.split("__")), (page, lookup)

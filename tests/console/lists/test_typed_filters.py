@@ -104,7 +104,10 @@ def test_test_and_live_rows_are_apart(admin_client: Client, shop: Shop) -> None:
     code = shop.qr_code()["payment_id"]
     assert code in page(admin_client, mode="test")
     assert code not in page(admin_client, mode="live")
-    assert code in page(admin_client, mode="x")  # an unknown value is no filter
+    assert code not in page(admin_client)  # the session keeps it
+    assert code not in page(admin_client, mode="x")  # an unknown value chooses nothing
+    assert code in page(admin_client, mode="test")
+    assert code in page(admin_client)
 
 
 @pytest.mark.slow
