@@ -1,6 +1,7 @@
 """The base class of all admin pages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -18,9 +19,10 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail import recording, values
 from audit_trail.acts import Act
-from core import money
-from core.console import admin_columns, admin_lists, personal_data
+from core import clock, money
+from core.console import admin_columns, admin_lists, personal_data, summaries
 from core.console.admin_search import SearchedList, limit_note
+from core.console.summaries import Summary
 from core.database import replica
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
@@ -114,6 +116,8 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
 
     `core.console.personal_data` masks them for staff without the permission.
     """
+    summary_of: ClassVar[Callable[[Any, datetime], Summary] | None] = None
+    """The sentence with which the page of a row begins. Then the page shows no empty values."""
     export_columns: ClassVar[Sequence[str] | None] = None
     """Fields of the model. A method `export_<name>` of the page gives another value than the field."""
     show_full_result_count = False
@@ -146,7 +150,8 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """What the template of a row shows besides its fields. Django has checked the permission."""
-        return {}
+        summary_of = type(self).summary_of
+        return {} if summary_of is None else summaries.context(request, summary_of(row, clock.now()))
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         for row in shown:
@@ -174,15 +179,25 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the fields in the forms of lists: amounts in baht, coloured states, ids that copy."""
+        has_all = type(self).summary_of is None or obj is None
         return [
-            (title, {**options, "fields": admin_columns.details(self, options["fields"])})
+            (
+                title,
+                {
+                    **options,
+                    "fields": admin_columns.details(
+                        self, [name for name in options["fields"] if has_all or self.has_value(obj, name)]
+                    ),
+                },
+            )
             for title, options in super().get_fieldsets(request, obj)
         ]
 
     def has_value(self, row: Any, name: str) -> bool:
         """Whether a row has something to show under the name of a field or a method of this page."""
         show = getattr(self, name, None)
-        return (show(row) if show else getattr(row, name)) not in (None, "", False)
+        is_shown = hasattr(show, "short_description")  # a column and no other method, such as `url`
+        return (show(row) if show and is_shown else getattr(row, name)) not in (None, "", False)
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Without the help texts of columns, which are for developers."""

@@ -6,8 +6,10 @@ from django.http import HttpRequest
 from django.utils.functional import Promise
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
+import banks
 from audit_trail.act_pages import ActPages
 from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_columns, personal_data
@@ -46,12 +48,13 @@ def _page_of(subject_id: str, label: str | Promise) -> Any:
     return admin_columns.link_to(ReconciliationException, subject_id, label)
 
 
-@admin.register(BankTransaction)
 class BankTransactionAdmin(ReadOnlyAdmin):
+    """The list and pages of bank transactions. `console` registers a subclass."""
+
     shows_personal_data = True
     mode_column = "bank"
     list_display = [
-        "id", "bank", "bank_reference", "kind", "baht", "match_result", "is_confirmed",
+        "id", "bank_name", "bank_reference", "kind", "baht", "match_result", "is_confirmed",
         "payment", "paid_at",
     ]  # fmt: skip
     list_filter = [
@@ -68,9 +71,17 @@ class BankTransactionAdmin(ReadOnlyAdmin):
         "=payment__id",
     ]
     scanned_fields = ("amount", "payer_name", "payer_account")
+    export_columns = (
+        "id", "bank", "bank_reference", "kind", "amount", "match_result", "is_confirmed", "payment",
+        "paid_at",
+    )  # fmt: skip
 
     def found_elsewhere(self, texts: list[str]) -> Iterable[Any]:
         return payer_names.find(texts[0])
+
+    @admin.display(description=_("bank"))
+    def bank_name(self, bank_transaction: BankTransaction) -> str:
+        return str(capfirst(banks.title(bank_transaction.bank)))
 
     @admin.display(description=_("payer's account"))
     def payer_account_masked(self, bank_transaction: BankTransaction) -> str | None:
@@ -78,8 +89,8 @@ class BankTransactionAdmin(ReadOnlyAdmin):
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         plain = admin_columns.readable_fields(BankTransaction)
-        plain.remove("amount")
-        return ["decisions", "baht", *plain, "payer_account_masked"]
+        plain = [name for name in plain if name not in ("id", "amount", "merchant", "bank", "matched_at")]
+        return ["baht", "merchant", "bank_name", *plain, "payer_account_masked", "decisions"]
 
     @admin.display(description=_("decisions"))
     def decisions(self, bank_transaction: BankTransaction) -> Any:
@@ -168,9 +179,11 @@ class ContradictionAdmin(ReadOnlyAdmin):
         return _page_of(contradiction.pk, contradiction.subject_id)
 
 
-@admin.register(Transfer)
 class OutgoingTransferAdmin(ActPages, TransferAdmin):
-    """Orders to banks. Staff who asked a silent bank complete its overdue orders here."""
+    """Orders to banks. Staff who asked a silent bank complete its overdue orders here.
+
+    `console` registers a subclass.
+    """
 
     object_acts = TRANSFER_ACTS
 

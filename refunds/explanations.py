@@ -12,4 +12,5 @@ COMPLETED_AT = _("{amount} went back to the payer on {at}. Nothing is left to do
 RETURNED = _("A refund of {amount} came back from the bank.")
 OF_REVERSAL = _("The bank itself took back {amount}. This refund only shows it.")
 ALL_REFUNDED = _("Refunded: all of {amount} went back to the payer.")
+ALL_REVERSED = _("Reversed by the bank: it took back {amount}.")
 LINK_REVOKED = _("The payer cannot name an account by the link any more. The merchant can make a new one.")

@@ -3,14 +3,17 @@ from typing import Any
 from django.contrib import admin
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.timesince import timesince
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+import banks
 from audit_trail.act_pages import ActPages
 from audit_trail.pages import ReadOnlyAdmin
-from core import clock
+from core import clock, request_context
 from core.console import admin_columns, personal_data
+from transfers.explanations import ANSWERS
 from transfers.models import OPEN_STATES, CircuitBreaker, SafeMode, Transfer, TransferEvent
 from transfers.safe_mode_acts import PAUSE_ACTS, SAFE_MODE_ACTS
 from transfers.schedule import OVERDUE_AFTER
@@ -36,7 +39,8 @@ class TransferAdmin(ReadOnlyAdmin):
     shows_personal_data = True
 
     mode_column = "route"
-    list_display = ["id", "purpose", "route", "baht", "state", "inquiries", "open_for", "created_at"]
+    list_display = ["id", "purpose", "route_name", "baht", "state", "inquiries", "open_for", "created_at"]
+    export_columns = ("id", "purpose", "route", "amount", "state", "inquiries", "created_at")
     list_filter = [OverdueFilter, "state", "purpose", "route"]
     search_fields = ["=id", "=bank_reference"]
     indexed_filters = frozenset({"result"})
@@ -44,6 +48,10 @@ class TransferAdmin(ReadOnlyAdmin):
     @admin.display(description=_("open for"))
     def open_for(self, transfer: Transfer) -> str | None:
         return timesince(transfer.created_at, clock.now()) if transfer.state in OPEN_STATES else None
+
+    @admin.display(description=_("route"))
+    def route_name(self, transfer: Transfer) -> str:
+        return str(capfirst(banks.title(transfer.route.partition(":")[2])))
 
     @admin.display(description=_("account"))
     def account_masked(self, transfer: Transfer) -> str | None:
@@ -53,14 +61,21 @@ class TransferAdmin(ReadOnlyAdmin):
     def history(self, transfer: Transfer) -> SafeString:
         newest = transfer.events.order_by("-created_at", "-pk")[:MAX_EVENTS_SHOWN]
         lines = (
-            (clock.display(each.created_at), each.type, each.answer, each.actor, each.request_id)
+            (
+                clock.display(each.created_at),
+                each.get_type_display(),
+                ANSWERS.get(each.answer, each.answer),
+                request_context.display_name(each.actor),
+            )
             for each in newest
         )
-        return format_html_join("", "<div>{} {} {} {} {}</div>", lines)
+        return format_html_join("", "<div>{} {} {} {}</div>", lines)
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        plain = admin_columns.readable_fields(Transfer)
-        return [*plain, "account_masked", "history"]
+        is_open = obj is None or obj.state in OPEN_STATES
+        hidden = ("id", "route", "lease_until") if is_open else ("id", "route", "lease_until", "due_at")
+        plain = [name for name in admin_columns.readable_fields(Transfer) if name not in hidden]
+        return ["route_name", *plain, "account_masked", "history"]
 
 
 @admin.register(TransferEvent)

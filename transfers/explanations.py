@@ -40,6 +40,10 @@ OVERDUE = _("For {duration} the bank has not said whether it arrived. Ask the ba
 ARRIVED = _("{amount} arrived on {at}. Nothing is left to do.")
 FAILED = _("{amount} did not arrive: {reason}. It is in the merchant's balance again.")
 CANCELED = _("{amount} was not sent: canceled before the bank had it. It is in the merchant's balance again.")
+# What became of an order.
+NOT_ARRIVED = _("{amount} did not arrive: {reason}.")
+NOT_SENT = _("{amount} was not sent: canceled before the bank had it.")
+CAME_BACK = _("{amount} arrived, and the bank returned it.")
 # What staff do to one.
 CANCEL = _("{amount} is in the merchant's balance again. This is possible until the bank has the order.")
 MARK_ARRIVED = _("The bank told you that {amount} arrived. The order is completed.")

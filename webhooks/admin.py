@@ -15,10 +15,13 @@ from core import clock, request_context
 from core.console import admin_columns, personal_data
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
+from webhooks import summaries
 from webhooks.acts import DELETE_ACT, DELIVERY_ACTS, ENDPOINT_ACTS, NEW_DESTINATION_ACTS
+from webhooks.messages import texts
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
+    DeliveryState,
     Endpoint,
     EndpointAction,
     EndpointHealth,
@@ -79,6 +82,7 @@ def _html_list(lines: Iterable[str]) -> str:
 @admin.register(Endpoint)
 class EndpointAdmin(ActingAdmin):
     object_acts, list_acts = (*ENDPOINT_ACTS, DELETE_ACT), NEW_DESTINATION_ACTS
+    summary_of = staticmethod(summaries.of_endpoint)
     mode_column = "merchant__mode"
     list_display = ["id", "merchant", "type", "address", "state", "current_health", "created_at"]
     list_filter = [
@@ -90,8 +94,11 @@ class EndpointAdmin(ActingAdmin):
     ]
     list_select_related = ["merchant", "health"]
     search_fields = ["=id", "=merchant__id", "url", "=recipient"]
+    fields = [
+        *("merchant", "type", "url", "recipient", "state", "events", "language", "quiet_hours"),
+        *("created_at", "deleted_at", "recent_actions", "latest_failures"),
+    ]
     readonly_fields = ["state", "current_health", "recent_actions", "latest_failures"]
-    exclude = ["status", "disabled_reason"]  # `state` tells them
 
     @admin.display(description=_("address"))
     def address(self, endpoint: Endpoint) -> str:
@@ -112,6 +119,7 @@ class EndpointAdmin(ActingAdmin):
         for each in recent:
             actor = request_context.display_name(each.actor)
             done = gettext("%(type)s by %(actor)s") % {"type": each.get_type_display(), "actor": actor}
+            done = done if actor else str(each.get_type_display())
             detail = f": {each.detail}" if each.detail else ""
             lines.append(f"{clock.display(each.created_at)} {done}{detail}")
         return _html_list(lines)
@@ -182,6 +190,7 @@ class EventAdmin(ReadOnlyAdmin):
 
 class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
     model = DeliveryAttempt
+    fields = ["number", "started_at", "duration_ms", "status", "error", "excerpt"]
     extra = 0
     can_delete = False
 
@@ -194,13 +203,39 @@ class DeliveryMerchantFilter(NewestOfMerchantFilter):
 class DeliveryAdmin(ActingAdmin):
     shows_personal_data = True
     object_acts = DELIVERY_ACTS
+    summary_of = staticmethod(summaries.of_delivery)
     mode_column = "endpoint__merchant__mode"
-    list_display = ["id", "event_type", "endpoint", "state", "attempt_count", "due_at", "finished_at"]
-    readonly_fields = ["request_body"]
+    list_display = ["id", "event_name", "address", "state_now", "attempt_count", "due_at", "finished_at"]
+    export_columns = (*("id", "event_type", "endpoint", "state", "attempt_count", "due_at", "finished_at"),)
+    fields = [
+        *("event_name", "event", "endpoint", "state_now", "attempt_count", "created_at", "finished_at"),
+        *("requested_at", "request_body", "actor", "request_id"),
+    ]
+    readonly_fields = ["event_name", "state_now", "request_body"]
     list_filter = [DeliveryMerchantFilter, "state", DateFilter]
-    list_select_related = ["event", "endpoint"]
+    list_select_related = ["event", "endpoint__health"]
     search_fields = ["=id", "=event__id", "=event__subject_id", "=endpoint__id"]
     inlines = [DeliveryAttemptInline]
+
+    @admin.display(description=_("event"))
+    def event_name(self, delivery: Delivery) -> str:
+        """In words, with the name that the merchant's system knows."""
+        words = texts.WORDS.get(delivery.event_type)
+        return f"{words} ({delivery.event_type})" if words else delivery.event_type
+
+    @admin.display(description=_("address"))
+    def address(self, delivery: Delivery) -> str:
+        return delivery.endpoint.url or delivery.endpoint.recipient
+
+    @admin.display(description=_("state"))
+    def state_now(self, delivery: Delivery) -> str:
+        """A pending one says what it waits for."""
+        if delivery.state != DeliveryState.PENDING or not delivery.attempt_count:
+            return admin_columns.badge(delivery.state, delivery.get_state_display())
+        health = delivery.endpoint.health.state
+        if health == HealthState.PAUSED:
+            return admin_columns.badge(health, health.label)
+        return admin_columns.badge("failing", HealthState.FAILING.label)
 
     @admin.display(description=_("request"))
     def request_body(self, delivery: Delivery) -> str:

@@ -1,7 +1,5 @@
-"""The pages of refunds and withdrawals."""
+"""The pages of refunds, withdrawals and the orders for them, and of money that banks report."""
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -12,20 +10,15 @@ from audit_trail.act_pages import ActingAdmin
 from audit_trail.notes.acts import note_acts
 from audit_trail.notes.pages import NotedPages
 from console.payments import summaries
-from core import clock
 from core.console import admin_columns
-from core.console.summaries import Summary, context
+from reconciliation.admin import BankTransactionAdmin, OutgoingTransferAdmin
 from refunds.admin import RefundAdmin
 from transfers.models import Transfer
 from withdrawals.admin import WithdrawalAdmin
 
 
 class OutgoingPageAdmin(NotedPages, ActingAdmin):
-    """A page that begins with how a refund or withdrawal stands, and shows no empty values."""
-
-    change_form_template = "admin/outgoing.html"
-
-    summary_of: Callable[[Any, datetime], Summary]
+    """A page that begins with how a refund or withdrawal stands."""
 
     @admin.display(description=_("order to the bank"))
     def order(self, row: Any) -> Any:
@@ -37,11 +30,7 @@ class OutgoingPageAdmin(NotedPages, ActingAdmin):
         return admin_columns.link_to(Transfer, found.pk, state)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        names = [*super().get_fields(request, obj), "order"]
-        return names if obj is None else [name for name in names if self.has_value(obj, name)]
-
-    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        return context(request, self.summary_of(row, clock.now()))
+        return [*super().get_fields(request, obj), "order"]
 
 
 class RefundPageAdmin(OutgoingPageAdmin, RefundAdmin):
@@ -52,3 +41,11 @@ class RefundPageAdmin(OutgoingPageAdmin, RefundAdmin):
 class WithdrawalPageAdmin(OutgoingPageAdmin, WithdrawalAdmin):
     object_acts = WithdrawalAdmin.object_acts + note_acts("withdrawals.withdrawal")
     summary_of = staticmethod(summaries.of_withdrawal)
+
+
+class OrderPageAdmin(OutgoingTransferAdmin):
+    summary_of = staticmethod(summaries.of_transfer)
+
+
+class BankTransactionPageAdmin(BankTransactionAdmin):
+    summary_of = staticmethod(summaries.of_bank_transaction)

@@ -1,30 +1,34 @@
 """Everything about one payment that staff see on its page."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from django.contrib import admin
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.notes.acts import note_acts
 from audit_trail.notes.pages import VIEW_PERMISSION, NotedPages
 from console.payments import summaries
 from console.payments.payment_acts import PAYMENT_ACTS
 from core import clock
-from core.console import personal_data
+from core.console import admin_columns, personal_data
 from core.console.summaries import context
 from ledger.models import Entry
 from payments.admin import PaymentAdmin
 from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import payer_names
 from reconciliation.models import BankTransaction
+from refunds.models import RefundReversal
 from timeline import pages
 from webhooks.models import Delivery, DeliveryAttempt
 
 # Each table shows this many rows, the newest first. A payment rarely has more than three.
 MAX_ROWS = 20
+REVERSED = _("Reversed by the bank")
 
 
 class PaymentPageAdmin(NotedPages, PaymentAdmin):
@@ -37,6 +41,23 @@ class PaymentPageAdmin(NotedPages, PaymentAdmin):
         """Those of the payer with this name: bank transactions have it in an index."""
         named = BankTransaction.objects.filter(pk__in=payer_names.find(texts[0]))
         return named.exclude(payment=None).values_list("payment", flat=True)
+
+    def prepare_rows(self, shown: Sequence[Payment]) -> None:
+        """With those that a bank took back."""
+        super().prepare_rows(shown)
+        refunded = [row.pk for row in shown if row.status == PaymentStatus.REFUNDED]
+        reversed_ids = set(
+            RefundReversal.objects.filter(payment__in=refunded).values_list("payment", flat=True)
+        )
+        for row in shown:
+            row.is_reversed = row.pk in reversed_ids  # type: ignore[attr-defined]
+
+    @admin.display(description=_("status"))
+    def status_now(self, payment: Any) -> str:
+        """A payment that a bank took back was not refunded by the merchant."""
+        if not hasattr(payment, "is_reversed"):  # the page of one payment
+            self.prepare_rows([payment])
+        return admin_columns.badge("failed", REVERSED) if payment.is_reversed else super().status_now(payment)
 
     def page_context(self, request: HttpRequest, row: Payment) -> dict[str, Any]:
         """Each part needs the right to view its model."""

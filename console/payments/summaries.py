@@ -27,7 +27,13 @@ from reconciliation.exceptions import summaries as exceptions
 from reconciliation.exceptions import unmatched_money
 from reconciliation.exceptions.explanations import contradicting_ends
 from reconciliation.exceptions.transfer_acts import is_overdue
-from reconciliation.models import Inquiry, ReconciliationException
+from reconciliation.models import (
+    HELD_RESULTS,
+    BankTransaction,
+    BankTransactionKind,
+    Inquiry,
+    ReconciliationException,
+)
 from refunds import explanations as of_refunds
 from refunds.models import Refund, RefundStatus
 from transfers import circuit_breakers, explanations, history, safe_mode
@@ -141,6 +147,9 @@ def _of_payment_status(payment: Payment, now: datetime) -> Summary:
             if payment.amount_refunded:
                 rest = _("%(amount)s was refunded.") % {"amount": money.display(payment.amount_refunded)}
             return Summary(f"{paid} {rest}", "good")
+        case PaymentStatus.REFUNDED if payment.refunds.exclude(reversal=None).exists():
+            amount = money.display(payment.amount_refunded)
+            return Summary(of_refunds.ALL_REVERSED.format(amount=amount), "bad")
         case PaymentStatus.REFUNDED:
             text = of_refunds.ALL_REFUNDED.format(amount=money.display(payment.amount_refunded))
             return Summary(text, "good")
@@ -277,6 +286,50 @@ def _of_order(order_id: str, now: datetime) -> Summary:
         return _at_order(explanations.OVERDUE.format(duration=waited), "bad", order)
     text = explanations.ASKED_SOON if order.due_at <= now else explanations.ASKED_AT
     return Summary(text.format(at=_soon(order.due_at, now)), "wait")
+
+
+def of_transfer(order: Transfer, now: datetime) -> Summary:
+    """A contradiction of the bank, or how the order stands, with a link to what it pays."""
+    summary = _of_contradiction(order.id) or _of_transfer_state(order, now)
+    if summary.url and summary.url != _page("transfers_transfer", order.id):
+        return summary
+    model = {"refund": "refunds_refund", "withdrawal": "withdrawals_withdrawal"}.get(
+        order.purpose, "reconciliation_return"
+    )
+    return replace(summary, url=_page(model, order.id), link=_("See what it is for"), permission="")
+
+
+def _of_transfer_state(order: Transfer, now: datetime) -> Summary:
+    amount = money.display(order.amount)
+    match TransferState(order.state):
+        case TransferState.HELD:
+            return Summary(explanations.NEEDS_APPROVAL.format(amount=amount), "wait")
+        case TransferState.SUCCEEDED:
+            text = explanations.ARRIVED.format(amount=amount, at=_at(order.completed_at))
+            return Summary(text, "good")
+        case TransferState.FAILED:
+            reason = failures.words(order.failure_code)
+            return Summary(explanations.NOT_ARRIVED.format(amount=amount, reason=reason), "bad")
+        case TransferState.RETURNED:
+            return Summary(explanations.CAME_BACK.format(amount=amount), "bad")
+        case TransferState.CANCELED:
+            return Summary(explanations.NOT_SENT.format(amount=amount), "calm")
+        case _:
+            return _of_order(order.id, now)
+
+
+def of_bank_transaction(found: BankTransaction, now: datetime) -> Summary:
+    """Why it belongs to its payment or to none. Money that waits leads to the decision."""
+    exception = exceptions.by_id([found.id])[found.id]
+    is_held = found.match_result in HELD_RESULTS
+    is_open = is_held and not found.resolution_state
+    link = DECIDE if is_open else _("See what was decided")
+    tone = "bad" if is_open else "calm" if is_held or found.kind != BankTransactionKind.CREDIT else "good"
+    text = f"{exception.title}. {exception.explanation}"
+    if is_held:
+        return Summary(text, tone, _page(EXCEPTION, found.id), link)
+    url = _page("payments_payment", found.payment_id) if found.payment_id else ""
+    return Summary(text, tone, url, _("Open the payment"))
 
 
 def _of_pause() -> Summary | None:

@@ -1,7 +1,5 @@
 """The pages of transfers of acquirers, settlements and questions, and their lists."""
 
-from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -16,7 +14,6 @@ from console.settlements import summaries
 from core import clock, money
 from core.console import admin_columns
 from core.console.admin_lists import DateFilter
-from core.console.summaries import Summary, context
 from merchants.admin_filters import MerchantFilter
 from payments.admin import AcquirerFilter
 from reconciliation.models import BankTransaction
@@ -45,17 +42,16 @@ class OpenFilter(admin.SimpleListFilter):
 
 
 class SummarizedAdmin(ReadOnlyAdmin):
-    """A page that begins with how its row stands, and has tables of what belongs to it."""
+    """A page with tables of what belongs to its row."""
 
     change_form_template = "admin/settlement.html"
 
-    summary_of: Callable[[Any, datetime], Summary]
     items_title = _("What it pays out")
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Each table needs the right to view its model."""
         may = request.user.has_perm
-        shown = context(request, self.summary_of(row, clock.now()))
+        shown = super().page_context(request, row)
         if may("settlements.view_settleditem"):
             items = self.items_of(row).select_related("payment").order_by("pk")[: MAX_ROWS + 1]
             shown |= {

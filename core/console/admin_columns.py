@@ -33,6 +33,11 @@ ID_FIELDS = frozenset({"bank_reference", "charge_id", "request_id", "transaction
 # Columns with satang.
 AMOUNT_NAME = re.compile(r"(^|_)(amount|balance|fee|net|unsettled)(_|$)")
 EMPTY = "-"
+# The page of what an id names, by the prefix of the id, for columns that are no foreign keys.
+PAGES = {
+    "mch": "merchants_merchant", "pay": "payments_payment", "ref": "refunds_refund",
+    "wd": "withdrawals_withdrawal", "btx": "reconciliation_banktransaction",
+}  # fmt: skip
 UNREADABLE = ("_sealed", "_digest", "_fingerprint")
 """How columns end that tell nobody anything."""
 
@@ -62,6 +67,15 @@ def badge(value: str, label: Any) -> SafeString:
 def copyable(value: str) -> SafeString:
     """A short id. The script of the console adds a button that copies the whole id."""
     return format_html('<span class="id" title="{}">{}</span>', value, short_id(value))
+
+
+def linked_id(value: str) -> SafeString:
+    """A short id that leads to the page of its row, if its kind has one."""
+    try:
+        page = reverse(f"admin:{PAGES[value.partition('_')[0]]}_change", args=[quote(value)])
+    except (KeyError, NoReverseMatch):
+        return copyable(value)
+    return format_html('<a href="{}">{}</a>', page, copyable(value))
 
 
 def link_to(model: type[Model], key: Any, label: Any) -> Any:
@@ -98,6 +112,8 @@ def _detail(page: Any, name: str) -> Column:
     if field is None:
         return _titled(name, label_for_field(name, page.model, page), lambda row: _value(page, name, row))
     show = None if field.is_relation else _form_of(field)
+    if isinstance(field, PublicId) and not field.primary_key:
+        show = lambda row: linked_id(value) if (value := getattr(row, field.attname)) else None  # noqa: E731
     return name if show is None else _titled(name, field.verbose_name, show)
 
 

@@ -7,6 +7,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
+import banks
 from core import clock, failures, money
 from payments.match_results import HELD, OF_PAYMENTS
 from payments.models import Payment, PaymentStatus
@@ -104,7 +105,8 @@ def title(subject: Subject) -> str:
     if isinstance(subject, Refund):
         return _("A refund of %(merchant)s") % {"merchant": subject.merchant.name}
     if isinstance(subject, BankTransaction):
-        return _("%(amount)s at %(bank)s") % {"amount": money.display(subject.amount), "bank": subject.bank}
+        words = {"amount": money.display(subject.amount), "bank": banks.title(subject.bank)}
+        return _("%(amount)s at %(bank)s") % words
     words = {"amount": money.display(subject.amount), "subject_id": subject.subject_id}
     return _("%(amount)s of %(subject_id)s") % words
 

@@ -290,3 +290,38 @@ def test_page_links_to_the_order_and_shows_no_empty_values(seller: Seller, admin
     assert link
     assert admin_client.get(link[1]).status_code == 200
     assert "Failure code" not in page
+
+
+def test_pages_of_orders_and_bank_transactions_begin_with_how_they_stand(
+    admin_client: Client, seller: Seller, served_by: Serving
+) -> None:
+    """With a link to what they are for, or to the decision."""
+    served_by(sends=[REPLIES["arrived"]])
+    refund = a_refund(seller)
+    order = f"/admin/transfers/transfer/{quote(refund['refund_id'])}/change/"
+    assert sentence(admin_client, order)[0] == "wait"
+    send_due_refunds()
+    assert sentence(admin_client, order) == (
+        "good",
+        "1,000.00 THB arrived on 2026-11-21 12:00:00. Nothing is left to do. See what it is for.",
+    )
+    paid = seller.bank_transaction(refund["payment_id"])
+    waits = seller.mismatch(149_900)
+    for found, tone, link in ((paid, "good", "payments/payment"), (waits, "bad", "reconciliationexception")):
+        path = f"/admin/reconciliation/banktransaction/{quote(found.pk)}/change/"
+        assert sentence(admin_client, path)[0] == tone
+        page = admin_client.get(path).text
+        assert f"/{link}/" in page.partition('class="lead')[2].partition("</p>")[0]
+
+
+def test_payment_that_the_bank_took_back_is_not_shown_as_refunded(
+    admin_client: Client, seller: Seller
+) -> None:
+    credit = seller.sale(100_000)
+    payment_id = str(credit.payment_id)
+    seller.reverse(credit)
+    path = f"/admin/payments/payment/{quote(payment_id)}/change/"
+    assert sentence(admin_client, path) == ("bad", "Reversed by the bank: it took back 1,000.00 THB.")
+    listed = admin_client.get("/admin/payments/payment/").text
+    assert "Reversed by the bank" in listed
+    assert '<span class="state info">Refunded</span>' not in listed
