@@ -81,6 +81,8 @@ class Act(models.TextChoices):
     SHOP_VIEWED = "shop_viewed", _("Looked at the shop")
     INVITATION_ACCEPTED = "invitation_accepted", _("Accepted the invitation")
     SESSIONS_ENDED = "sessions_ended", _("Ended sessions")
+    LOGIN_DISABLED = "login_disabled", _("Disabled the login")
+    LOGIN_ENABLED = "login_enabled", _("Enabled the login")
     LOCKOUT_LIFTED = "lockout_lifted", _("Lifted the lockout")
 
 

@@ -14,7 +14,6 @@ from audit_trail.models import AuditRecord, ChainLink
 from audit_trail.notes import inbox  # noqa: F401 (registers the inbox)
 from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_lists
-from core.console.admin_columns import short_id
 from core.console.admin_lists import OFFERED_ROWS, NewestValuesFilter
 
 
@@ -59,10 +58,8 @@ class AuditRecordAdmin(ReadOnlyAdmin):
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         """With the name of each object."""
         super().prepare_rows(shown)
-        names = presentation.names(shown)
-        for record in shown:
-            key = record.object_type, record.object_id
-            record.object_name = names.get(key) or short_id(record.object_id)
+        for record, name in zip(shown, presentation.object_names(shown), strict=True):
+            record.object_name = name
 
     @admin.display(description=_("who"))
     def who(self, record: AuditRecord) -> str:
@@ -72,9 +69,8 @@ class AuditRecordAdmin(ReadOnlyAdmin):
     def object(self, record: Any) -> str:
         if not hasattr(record, "object_name"):  # the page of one record
             self.prepare_rows([record])
-        text = f"{presentation.type_label(record.object_type)} {record.object_name}"
         page = presentation.page_of(record)
-        return format_html('<a href="{}">{}</a>', page, text) if page else text
+        return format_html('<a href="{}">{}</a>', page, record.object_name) if page else record.object_name
 
     @admin.display(description=_("changes"))
     def changed(self, record: AuditRecord) -> str:

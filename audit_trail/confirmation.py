@@ -47,6 +47,8 @@ CONFIRMED_ACTS = frozenset(
         Act.CHANGED,
         Act.DELETED,
         Act.INVITED,
+        Act.LOGIN_DISABLED,
+        Act.LOGIN_ENABLED,
         Act.MEMBERSHIP_ENDED,
         Act.SECOND_FACTOR_ADDED,
         Act.SECOND_FACTOR_REMOVED,

@@ -1,14 +1,14 @@
 """Audit records as staff read them: labels, amounts in baht, times in Bangkok."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.apps import apps
 from django.contrib.admin.utils import quote
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import BooleanField, F, Func
+from django.db.models import AutoField, BooleanField, F, Func
 from django.urls import NoReverseMatch, reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -17,13 +17,19 @@ from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from audit_trail.note_models import Note
 from core import clock, ids, money, request_context
+from core.console.admin_columns import short_id
 
 MAX_SHOWN = 20
 MAX_VALUE_LENGTH = 200
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _AMOUNT = re.compile(r"(^|_)(amount|balance|satang)(_|$)")
 NOTHING = "-"
-NAME_COLUMNS = {"auth.user": "username", "auth.group": "name"}
+NAME_COLUMNS = {
+    "auth.user": "username",
+    "auth.group": "name",
+    "merchants.merchant": "name",
+    "reconciliation.statement": "file_name",
+}
 # As text and not as a parameter, because PostgreSQL uses the partial index only if it knows the value.
 IS_NO_VIEW = Func(F("act"), template=f"%(expressions)s <> '{Act.VIEWED.value}'", output_field=BooleanField())
 
@@ -53,7 +59,7 @@ def type_label(object_type: str) -> str:
 
 
 def names(records: Iterable[AuditRecord]) -> dict[tuple[str, str], str]:
-    """The names of people and roles, by type and id. Their ids are numbers, which staff do not know."""
+    """The names of people, roles, merchants and files, by type and id."""
     found: dict[tuple[str, str], str] = {}
     for object_type, column in NAME_COLUMNS.items():
         of_type = [record for record in records if record.object_type == object_type]
@@ -62,10 +68,19 @@ def names(records: Iterable[AuditRecord]) -> dict[tuple[str, str], str]:
             for record in of_type
             if column in (values := record.before | record.after)
         }
-        keys = {each.object_id for each in of_type if each.object_id.isdecimal()}
-        known = apps.get_model(object_type)._default_manager.filter(pk__in=keys)
+        model = apps.get_model(object_type)
+        has_numbers = isinstance(model._meta.pk, AutoField)
+        keys = {each.object_id for each in of_type if each.object_id.isdecimal() or not has_numbers}
+        known = model._default_manager.filter(pk__in=keys)
         found |= {(object_type, str(key)): name for key, name in known.values_list("pk", column)}
     return found
+
+
+def object_names(records: Sequence[AuditRecord]) -> list[str]:
+    """What each record is about: the type, and the name or the short id."""
+    known = names(records)
+    found = ((each, known.get((each.object_type, each.object_id))) for each in records)
+    return [f"{type_label(each.object_type)} {name or short_id(each.object_id)}" for each, name in found]
 
 
 def page_of(record: AuditRecord | Note) -> str | None:
@@ -83,6 +98,11 @@ def acts_on(object_type: str, object_id: str, limit: int = MAX_SHOWN) -> list[Au
     if not ids.looks_right(object_id, ""):
         found = found.filter(object_type=object_type)
     return list(found[:limit])
+
+
+def acts_of(actor: str) -> list[AuditRecord]:
+    """The newest acts of a person, with views."""
+    return list(AuditRecord.objects.filter(actor=actor).order_by("-id")[:MAX_SHOWN])
 
 
 def _label(object_type: str, name: str) -> str:

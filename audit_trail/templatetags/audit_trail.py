@@ -1,4 +1,4 @@
-"""The block *What staff did* on the pages of objects."""
+"""The blocks *What staff did* on the pages of objects, and *What this person did* on that of a person."""
 
 from typing import Any
 
@@ -15,9 +15,25 @@ register = template.Library()
 def staff_acts(context: Any, object_type: str, object_id: Any) -> dict[str, Any]:
     """Show the newest acts on an object, and a link to all of them."""
     records = presentation.acts_on(object_type, str(object_id))
-    may_search = context["request"].user.has_perm("audit_trail.view_auditrecord")
-    url = f"{reverse('admin:audit_trail_auditrecord_changelist')}?{urlencode({'q': object_id})}"
     return {
         "acts": [(each, presentation.who(each), presentation.changes(each)) for each in records],
-        "all_url": url if may_search else None,
+        "all_url": _search_url(context, object_id),
     }
+
+
+@register.inclusion_tag("admin/acts_of.html", takes_context=True)
+def acts_of(context: Any, actor: str) -> dict[str, Any]:
+    """Show the newest acts of a person, for readers of the audit trail."""
+    all_url = _search_url(context, actor)
+    records = presentation.acts_of(actor) if all_url else []
+    names = presentation.object_names(records)
+    return {
+        "acts": [(each, name, presentation.page_of(each)) for each, name in zip(records, names, strict=True)],
+        "all_url": all_url,
+    }
+
+
+def _search_url(context: Any, text: Any) -> str | None:
+    if not context["request"].user.has_perm("audit_trail.view_auditrecord"):
+        return None
+    return f"{reverse('admin:audit_trail_auditrecord_changelist')}?{urlencode({'q': text})}"

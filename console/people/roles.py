@@ -138,7 +138,7 @@ def texts() -> list[str]:
         *SHOP_ACTS,
         *(page for section in SECTIONS for page in section.pages),
     ]
-    return sorted({str(each.label) for each in labelled})
+    return sorted({*map(str, Role), *(str(each.label) for each in labelled)})
 
 
 def table() -> str:

@@ -54,7 +54,40 @@ def _has_sessions(person: Any, now: datetime) -> bool:
     return bool(UserSession.objects.filter(user=person).exists())
 
 
+def _set_active(person: Any, is_active: bool) -> None:
+    person.is_active = is_active
+    person.save(update_fields=["is_active"])
+    if not is_active:
+        sign_in.end_sessions(person)
+    change = f"{'+' if is_active else '-'}is_active"
+    security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject_of(person), changes=[change])
+
+
 STAFF_ACTS = (
+    ObjectAct(
+        slug="disable",
+        label=gettext_lazy("Disable"),
+        act=Act.LOGIN_DISABLED,
+        permission="auth.change_user",
+        explain=lambda person: (
+            _("%(name)s can no longer log in, and all sessions end. Roles and records stay.")
+            % {"name": person.get_username()}
+        ),
+        run=lambda person, values, now: _set_active(person, False),
+        is_possible=lambda person, now: person.is_active,
+        is_dangerous=True,
+    ),
+    ObjectAct(
+        slug="enable",
+        label=gettext_lazy("Enable"),
+        act=Act.LOGIN_ENABLED,
+        permission="auth.change_user",
+        explain=lambda person: (
+            _("%(name)s can log in again, with the same roles as before.") % {"name": person.get_username()}
+        ),
+        run=lambda person, values, now: _set_active(person, True),
+        is_possible=lambda person, now: not person.is_active,
+    ),
     ObjectAct(
         slug="reset-second-step",
         label=gettext_lazy("Reset the second step"),

@@ -7,27 +7,35 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
+from allauth.usersessions.models import UserSession
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model
+from django.db.models import Exists, Model, OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActLink, ActPages
 from audit_trail.pages import RecordedAdmin
 from console.people import grants, invitations, roles, sign_in
+from console.people.account_pages import browser_name
 from console.people.login_log import subject_of
 from console.people.staff_acts import STAFF_ACTS
+from core import clock
+from core.console import admin_columns, summaries
+from core.console.summaries import Summary
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 
 # The fields that grant rights.
-FLAG_FIELDS = ("is_active", "is_staff", "is_superuser")
+FLAG_FIELDS = ("is_staff", "is_superuser")
+MAX_SESSIONS = 20
 GRANT_FIELDS = ("groups", "user_permissions", "permissions")
 
 
@@ -72,6 +80,64 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
     """A user name never changes, because records name staff by it."""
 
     object_acts = STAFF_ACTS
+    change_form_template = "admin/person.html"
+    list_display = ["username", "full_name", "roles", "second_step", "last_login", "active"]
+    list_filter = ["groups", "is_active", "is_superuser"]
+    fieldsets = (
+        (None, {"fields": ("username", "password", "first_name", "last_name", "email")}),
+        (_("Rights"), {"fields": ("is_staff", "is_superuser", "groups", "user_permissions")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        steps = Authenticator.objects.filter(user=OuterRef("pk"), type__in=sign_in.APP_OR_PASSKEY)
+        company = SocialAccount.objects.filter(user=OuterRef("pk"))
+        found = super().get_queryset(request).prefetch_related("groups")
+        return found.annotate(has_step=Exists(steps), has_company=Exists(company))
+
+    @admin.display(description=_("name"))
+    def full_name(self, person: User) -> str:
+        return person.get_full_name() or "-"
+
+    @admin.display(description=_("roles"))
+    def roles(self, person: User) -> str:
+        names = [_("Superuser")] if person.is_superuser else []
+        return ", ".join(map(str, [*names, *(gettext(group.name) for group in person.groups.all())])) or "-"
+
+    @admin.display(description=_("second step"))
+    def second_step(self, person: Any) -> str:
+        if person.has_step or person.has_company:
+            return admin_columns.badge("enabled", _("yes") if person.has_step else _("the company's login"))
+        return admin_columns.badge("failed", _("none"))
+
+    @admin.display(description=_("active"))
+    def active(self, person: User) -> str:
+        if person.is_active:
+            return admin_columns.badge("active", _("Active"))
+        return admin_columns.badge("disabled", _("Disabled"))
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        if (person := kwargs.get("obj")) is not None:
+            sessions = UserSession.objects.filter(user=person).order_by("-last_seen_at")[:MAX_SESSIONS]
+            context |= summaries.context(request, self._summary(person))
+            context |= {
+                "sessions": [(each, browser_name(each.user_agent)) for each in sessions],
+                "actor": subject_of(person),
+            }
+        shown: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return shown
+
+    def _summary(self, person: Any) -> Summary:
+        """Whether this person can log in, how, and when they last did."""
+        if not person.is_active:
+            return Summary(_("This login is disabled."), "calm")
+        last = clock.display(person.last_login) if person.last_login else gettext("never")
+        text = gettext("%(roles)s. Last login: %(at)s.") % {"roles": self.roles(person), "at": last}
+        if person.has_step or person.has_company:
+            return Summary(text, "good")
+        missing = gettext("There is no second step yet.")
+        return Summary(f"{text} {missing}", "wait")
 
     def get_urls(self) -> list[Any]:
         invite = self.admin_site.admin_view(partial(invitations.invite_page, self.admin_site))
@@ -115,7 +181,7 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
         if not request.user.is_superuser:
             fixed.append("is_superuser")
             if obj is not None and obj.pk == request.user.pk:
-                fixed += ["is_active", "is_staff", "groups", "user_permissions"]
+                fixed += ["is_staff", "groups", "user_permissions"]
         return [*super().get_readonly_fields(request, obj), *fixed]
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:

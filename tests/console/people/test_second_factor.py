@@ -427,7 +427,7 @@ def test_reset_needs_its_permission(somsri: User, app: App) -> None:
     assert is_enrolled(somsri)
 
 
-@pytest.mark.parametrize("slug", ["reset-second-step", "end-sessions"])
+@pytest.mark.parametrize("slug", ["reset-second-step", "end-sessions", "disable"])
 @pytest.mark.slow
 def test_nobody_acts_on_the_login_of_a_person_who_holds_more(somsri: User, app: App, slug: str) -> None:
     client = admin_of_staff("prasit")
@@ -438,7 +438,7 @@ def test_nobody_acts_on_the_login_of_a_person_who_holds_more(somsri: User, app: 
     assert is_enrolled(somsri)
 
 
-@pytest.mark.parametrize("slug", ["reset-second-step", "end-sessions"])
+@pytest.mark.parametrize("slug", ["reset-second-step", "end-sessions", "disable"])
 def test_nobody_acts_on_the_own_login_by_the_page_of_colleagues(db: None, slug: str) -> None:
     client = admin_of_staff("prasit")
     assert reset(client, User.objects.get(username="prasit"), slug).status_code == 403

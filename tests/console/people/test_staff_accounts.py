@@ -1,16 +1,17 @@
 """Staff are deactivated, never deleted or renamed, so that records name them."""
 
+import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
 
 from merchants.models import Merchant
 from tests.conftest import Shop
 from tests.reconciliation.builders import staff_client
-from tests.staff_acts import acts_of_staff, run_act
+from tests.staff_acts import REASON, acts_of_staff, run_act
 
 PAGE = "/admin/auth/user/"
 
@@ -74,9 +75,55 @@ def test_deactivated_staff_user_is_signed_out_and_recorded_actions_stay(
     clerk, client = issuer(shop), Client()
     client.force_login(clerk)
     assert client.get("/admin/").status_code == 200
-    admin_client.post(f"{PAGE}{clerk.pk}/change/", form_of(clerk, is_active=""))
+    run_act(admin_client, User, clerk.pk, "disable")
     assert client.get("/admin/").status_code == 302
     assert acts_of_staff().filter(actor="staff:somsri").exists()
+
+
+def test_login_is_disabled_and_enabled_with_a_reason(admin_client: Client, db: None) -> None:
+    clerk = User.objects.create_user("somsri", is_staff=True)
+    run_act(admin_client, User, clerk.pk, "disable")
+    clerk.refresh_from_db()
+    assert not clerk.is_active
+    assert "This login is disabled." in admin_client.get(f"{PAGE}{clerk.pk}/change/").text
+    admin_client.post(f"{PAGE}{clerk.pk}/change/", form_of(clerk))  # the form cannot enable it
+    clerk.refresh_from_db()
+    assert not clerk.is_active
+    run_act(admin_client, User, clerk.pk, "enable")
+    clerk.refresh_from_db()
+    assert clerk.is_active
+    disabled, *_changed, enabled = acts_of_staff()
+    assert (disabled.act, enabled.act, enabled.reason) == ("login_disabled", "login_enabled", REASON)
+
+
+def test_list_of_people_shows_role_second_step_last_login_and_state(
+    admin_client: Client, declared_roles: None
+) -> None:
+    clerk = User.objects.create_user("somsri", is_staff=True, first_name="Somsri", is_active=False)
+    clerk.groups.set(Group.objects.filter(name="finance"))
+    row = re.search(r"<tr[^>]*>(?:(?!</tr>).)*somsri.*?</tr>", admin_client.get(PAGE).text, re.DOTALL)
+    assert row is not None
+    words = re.sub(r"<[^>]+>|\s+", " ", row[0])
+    for shown in ("Somsri", "finance", "none", "Disabled"):
+        assert shown in words
+
+
+@pytest.mark.slow
+def test_page_of_a_person_shows_sessions_and_what_they_did(shop: Shop, admin_client: Client) -> None:
+    clerk = issuer(shop)
+    page = admin_client.get(f"{PAGE}{clerk.pk}/change/").text
+    assert "Issued a key" in page
+    assert "Last login:" in page
+    assert "What this person did" in page
+    onlooker = staff_client("malee", "view_user")  # who may not read the audit trail
+    assert "Issued a key" not in onlooker.get(f"{PAGE}{clerk.pk}/change/").text
+
+
+def test_audit_trail_names_the_merchant(shop: Shop, admin_client: Client) -> None:
+    issuer(shop)
+    Merchant.objects.filter(pk=shop.merchant.pk).update(name="Somtam House")
+    run_act(admin_client, Merchant, shop.merchant.pk, "suspend")
+    assert "Merchant Somtam House" in admin_client.get("/admin/audit_trail/auditrecord/").text
 
 
 def test_last_login_and_permissions_of_a_staff_user_can_change(db: None) -> None:
