@@ -22,7 +22,7 @@ from core.observing.logs import redact
 from core.work.background_jobs import JobState
 from merchants.models import Merchant
 from reconciliation.models import LineResult, Statement, StatementImport, StatementLine, StatementUpload
-from reconciliation.statements import import_jobs, reasons, statement_file, table_format
+from reconciliation.statements import import_jobs, importing, reasons, statement_file, table_format
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
 from reconciliation.statements.statement_file import FileContents, StatementFile
 
@@ -77,8 +77,9 @@ class StatementAdmin(ReadOnlyAdmin):
         context = {"form": form, "columns": table_format.COLUMNS, "title": _("Import a statement")}
         template = "import_statement"
         if form.is_valid() and (uploaded := _upload(form)) is not None:
-            kept, file, found = uploaded
+            kept, file, found, known = uploaded
             context = {"upload": kept, "file": file, "found": found, "title": _("Check before the import")}
+            context |= {"known": known, "most": importing.MAX_COMPARED}
             template = "statement_preview"
             self.record_view(kept.pk)
         all_context = {**self.admin_site.each_context(request), **context}
@@ -125,11 +126,13 @@ class StatementAdmin(ReadOnlyAdmin):
         return not (statement.problems or statement.lines.filter(result=LineResult.UNREADABLE).exists())
 
 
-def _upload(form: StatementImportForm) -> tuple[StatementUpload, StatementFile, FileContents] | None:
-    """Return None if the file was refused. The form shows the reason."""
+def _upload(form: StatementImportForm) -> tuple[StatementUpload, StatementFile, FileContents, int] | None:
+    """With how many lines were imported before. None if the file was refused; the form shows the reason."""
     upload = form.cleaned_data["file"]
     try:
-        return import_jobs.upload(upload.file, upload.name, bank=form.cleaned_data["bank"], now=clock.now())
+        bank = form.cleaned_data["bank"]
+        uploaded = import_jobs.upload(upload.file, upload.name, bank=bank, now=clock.now())
+        return *uploaded, importing.count_known(uploaded[1], bank=bank)
     except (InvalidStatementFile, ReaderBusy) as refusal:
         form.add_error("file", reasons.translated(str(refusal)))
     except ActRefused as refusal:

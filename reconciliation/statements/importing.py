@@ -24,7 +24,7 @@ from merchants.models import Merchant
 from reconciliation.matching import credits, statement_fees
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
-from reconciliation.statements.line_storage import store_lines, transaction_by_index
+from reconciliation.statements.line_storage import already_stored, store_lines, transaction_by_index
 from reconciliation.statements.lines import ALREADY_STORED, FileLine, FileProblems, InvalidStatementFile
 from reconciliation.statements.statement_file import FileContents, StatementFile
 
@@ -34,6 +34,7 @@ BATCH_SIZE = 500
 MAX_FAILURES = 3  # per batch; the sweep matches the rest, because each failure can take seconds
 MAX_FILE_NAME_LENGTH = 255
 MAX_LISTED_BILLERS = 3
+MAX_COMPARED = 10_000  # takes a second
 COLUMNS = ("id", "bank", "file_name", "file_sha256", "created_at", "line_count")
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, ALREADY_STORED, LineResult.UNREADABLE)
 
@@ -67,6 +68,13 @@ def check(file: StatementFile, *, bank: str) -> FileContents:
     found = file.read_contents()
     _check_bank(file, found.biller_ids, bank=bank)
     return found
+
+
+def count_known(file: StatementFile, *, bank: str) -> int:
+    """How many of the first MAX_COMPARED lines were imported before."""
+    lines = islice(file.read_lines(FileProblems()), MAX_COMPARED)
+    batches = iter(lambda: list(islice(lines, BATCH_SIZE)), [])
+    return sum(len(already_stored(bank, batch)) for batch in batches)
 
 
 def run(

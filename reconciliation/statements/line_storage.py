@@ -75,7 +75,7 @@ def store_lines(
         deduplication.lock_name(bank, line.parsed) if line.parsed else f"line {bank} {line.sha256}"
         for line in file_lines
     )
-    stored = _already_stored(bank, file_lines)
+    stored = already_stored(bank, file_lines)
     known = _bank_transactions(stored.values())
     for line in file_lines:
         line.result = ALREADY_STORED if line.parsed and line.key in stored else LineResult.UNREADABLE
@@ -114,7 +114,7 @@ class _Stored:
     fee: Fee | None
 
 
-def _already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, _Stored]:
+def already_stored(bank: str, lines: Sequence[FileLine]) -> dict[LineKey, _Stored]:
     wanted = {line.key for line in lines}
     found = {}
     for of, line_id, bank_transaction_id, fee, vat, *key in rows.run(

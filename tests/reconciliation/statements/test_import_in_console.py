@@ -339,6 +339,15 @@ def test_preview_shows_what_was_understood_and_imports_nothing(shop: Shop, malee
     assert all(vault.can_open(part.content_sealed) for part in StatementPart.objects.all())
 
 
+def test_preview_says_how_many_lines_were_imported_before(shop: Shop, malee: Client) -> None:
+    first, second = detail(ref1="NOBODYKNOWSTHAT00000"), detail(ref1="NOBODYKNOWSTHAT00001")
+    assert "Imported before 0" in texts(preview(malee, bot_file(first)))
+    upload(malee, bot_file(first))
+    assert "Imported before All of them" in texts(preview(malee, bot_file(first)))
+    assert "Imported before 1 " in texts(preview(malee, bot_file(first, second)))
+    assert StatementLine.objects.count() == 1  # a preview stores nothing
+
+
 def test_preview_of_problems_names_them(shop: Shop, malee: Client) -> None:
     shown = texts(preview(malee, bot_file(detail(), end=trailer())))
     assert "Cross-bank bill payment file" in shown
