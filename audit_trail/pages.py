@@ -116,7 +116,7 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
 
     `core.console.personal_data` masks them for staff without the permission.
     """
-    summary_of: ClassVar[Callable[[Any, datetime], Summary] | None] = None
+    summary_of: Callable[[Any, datetime], Summary] | None = None
     """The sentence with which the page of a row begins. Then the page shows no empty values."""
     export_columns: ClassVar[Sequence[str] | None] = None
     """Fields of the model. A method `export_<name>` of the page gives another value than the field."""
@@ -150,8 +150,9 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """What the template of a row shows besides its fields. Django has checked the permission."""
-        summary_of = type(self).summary_of
-        return {} if summary_of is None else summaries.context(request, summary_of(row, clock.now()))
+        if self.summary_of is None:
+            return {}
+        return summaries.context(request, self.summary_of(row, clock.now()))
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         for row in shown:
@@ -179,25 +180,25 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the fields in the forms of lists: amounts in baht, coloured states, ids that copy."""
-        has_all = type(self).summary_of is None or obj is None
         return [
-            (
-                title,
-                {
-                    **options,
-                    "fields": admin_columns.details(
-                        self, [name for name in options["fields"] if has_all or self.has_value(obj, name)]
-                    ),
-                },
-            )
+            (title, {**options, "fields": admin_columns.details(self, self._shown(obj, options["fields"]))})
             for title, options in super().get_fieldsets(request, obj)
         ]
 
+    def _shown(self, row: Any, names: Any) -> Any:
+        """A page that begins with a sentence shows no empty values."""
+        has_all = self.summary_of is None or row is None
+        return names if has_all else [name for name in names if self.has_value(row, name)]
+
     def has_value(self, row: Any, name: str) -> bool:
         """Whether a row has something to show under the name of a field or a method of this page."""
-        show = getattr(self, name, None)
-        is_shown = hasattr(show, "short_description")  # a column and no other method, such as `url`
-        return (show(row) if show and is_shown else getattr(row, name)) not in (None, "", False)
+        # A field goes before a method of the page with its name, such as `url`.
+        if (field := admin_columns.field_of(self.model, name)) is not None:
+            value = getattr(row, field.attname)
+        else:
+            show = getattr(self, name, None)
+            value = show(row) if show else getattr(row, name)
+        return value not in (None, "", False, [])
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         """Without the help texts of columns, which are for developers."""

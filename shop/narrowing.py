@@ -117,13 +117,6 @@ class NarrowedPages:
             with shop_fence.lifted():
                 super().record_search(details)  # type: ignore[misc]
 
-    def has_value(self, row: Any, name: str) -> bool:
-        """A field goes before a method of the page with its name, such as `url`."""
-        field = admin_columns.field_of(self.model, name)
-        if field is not None:
-            return getattr(row, field.attname) not in (None, "", False, [])
-        return bool(super().has_value(row, name))  # type: ignore[misc]
-
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         page: Any = self
         names = [name for name in page.fields if obj is None or page.has_value(obj, name)]

@@ -1,12 +1,10 @@
 """Console pages of webhooks, and the actions of staff on endpoints."""
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from django.contrib import admin
 from django.utils.html import format_html, format_html_join
-from django.utils.timezone import localtime
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
@@ -49,32 +47,6 @@ def describe_state(endpoint: Endpoint) -> str:
     return status
 
 
-def describe_health(health: EndpointHealth, now: datetime) -> str:
-    """Describe the health of an endpoint for staff, with times in the time zone of the console."""
-    parts = []
-    if health.paused_until is not None:
-        until = localtime(health.paused_until)
-        if until > now:
-            values = {"at": f"{until:%H:%M:%S}", "seconds": f"{health.pause_seconds:g}"}
-            parts.append(gettext("paused until %(at)s, %(seconds)s s") % values)
-        else:
-            at = {"at": clock.display(until)}
-            parts.append(gettext("sends one delivery at a time since %(at)s") % at)
-    if count := health.consecutive_failures:
-        text = ngettext(
-            "%(count)s failure in a row, last: %(error)s",
-            "%(count)s failures in a row, last: %(error)s",
-            count,
-        )
-        parts.append(text % {"count": count, "error": health.last_error})
-    if not parts and health.latency_ms is None:
-        parts = [gettext("no requests yet")]
-    elif not parts:
-        parts = [gettext("healthy, answers in about %(ms)s ms") % {"ms": health.latency_ms}]
-    lately = ", ".join(parts)
-    return lately if health.verified_at else gettext("unverified, %(lately)s") % {"lately": lately}
-
-
 def _html_list(lines: Iterable[str]) -> str:
     return format_html("<ul>{}</ul>", format_html_join("", "<li>{}</li>", ((line,) for line in lines)))
 
@@ -110,7 +82,7 @@ class EndpointAdmin(ActingAdmin):
 
     @admin.display(description=_("health"))
     def current_health(self, endpoint: Endpoint) -> str:
-        return describe_health(endpoint.health, clock.now())
+        return summaries.describe_health(endpoint.health, clock.now())
 
     @admin.display(description=_("history"))
     def recent_actions(self, endpoint: Endpoint) -> str:
@@ -161,7 +133,7 @@ class EndpointHealthAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("summary"))
     def description(self, health: EndpointHealth) -> str:
-        return describe_health(health, clock.now())
+        return summaries.describe_health(health, clock.now())
 
 
 @admin.register(EndpointAction)

@@ -4,12 +4,22 @@ from datetime import datetime
 
 from django.contrib.admin.utils import quote
 from django.urls import reverse
+from django.utils.text import capfirst
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from core import clock
 from core.console.summaries import Summary
-from webhooks.models import Delivery, DeliveryState, DisabledReason, Endpoint, EndpointStatus, HealthState
+from webhooks.models import (
+    Delivery,
+    DeliveryState,
+    DisabledReason,
+    Endpoint,
+    EndpointHealth,
+    EndpointStatus,
+    HealthState,
+)
 
 
 def of_endpoint(endpoint: Endpoint, now: datetime) -> Summary:
@@ -22,27 +32,38 @@ def of_endpoint(endpoint: Endpoint, now: datetime) -> Summary:
         is_wanted = endpoint.disabled_reason == DisabledReason.MERCHANT
         reason = endpoint.get_disabled_reason_display()
         return Summary(text % {"reason": reason}, "calm" if is_wanted else "bad")
+    tone = "good" if health.verified_at else "wait"
     if health.state != HealthState.HEALTHY:
-        failures = ngettext(
-            "%(count)s request in a row failed, with %(error)s.",
-            "%(count)s requests in a row failed, the last with %(error)s.",
-            health.consecutive_failures,
-        ) % {"count": health.consecutive_failures, "error": health.last_error}
-        return Summary(f"{failures} {_of_pause(endpoint, now)}", "bad")
-    if health.latency_ms is None:
-        return Summary(_("Nothing was sent to it yet."), "calm")
-    if health.verified_at is None:
-        return Summary(_("It has not accepted a message yet."), "wait")
-    return Summary(_("It works, and answers in about %(ms)s ms.") % {"ms": health.latency_ms}, "good")
+        tone = "bad"
+    elif health.latency_ms is None:
+        tone = "calm"
+    return Summary(f"{capfirst(describe_health(health, now))}.", tone)
 
 
-def _of_pause(endpoint: Endpoint, now: datetime) -> str:
-    until = endpoint.health.paused_until
-    if until is None:
-        return _("They are sent again by themselves.")
-    if until <= now:
-        return _("It was paused, and gets one delivery at a time.")
-    return _("It is paused until %(at)s, then one delivery tries it.") % {"at": clock.display(until)}
+def describe_health(health: EndpointHealth, now: datetime) -> str:
+    """Describe the health of an endpoint for staff, with times in the time zone of the console."""
+    parts = []
+    if health.paused_until is not None:
+        until = localtime(health.paused_until)
+        if until > now:
+            values = {"at": f"{until:%H:%M:%S}", "seconds": f"{health.pause_seconds:g}"}
+            parts.append(_("paused until %(at)s, %(seconds)s s") % values)
+        else:
+            at = {"at": clock.display(until)}
+            parts.append(_("sends one delivery at a time since %(at)s") % at)
+    if count := health.consecutive_failures:
+        text = ngettext(
+            "%(count)s failure in a row, last: %(error)s",
+            "%(count)s failures in a row, last: %(error)s",
+            count,
+        )
+        parts.append(text % {"count": count, "error": health.last_error})
+    if not parts and health.latency_ms is None:
+        parts = [_("no requests yet")]
+    elif not parts:
+        parts = [_("healthy, answers in about %(ms)s ms") % {"ms": health.latency_ms}]
+    lately = ", ".join(parts)
+    return lately if health.verified_at else _("unverified, %(lately)s") % {"lately": lately}
 
 
 def of_delivery(delivery: Delivery, now: datetime) -> Summary:
@@ -63,8 +84,8 @@ def of_delivery(delivery: Delivery, now: datetime) -> Summary:
             text = _("%(to)s did not accept it: %(error)s. It is not sent again by itself.")
             return Summary(text % values, "bad", url, link)
         case DeliveryState.PENDING if endpoint.health.state == HealthState.PAUSED:
-            waits = _("It waits for the endpoint.")
-            return Summary(f"{waits} {_of_pause(endpoint, now)}", "wait", url, link)
+            values["health"] = describe_health(endpoint.health, now)
+            return Summary(_("It waits for the endpoint: %(health)s.") % values, "wait", url, link)
         case DeliveryState.PENDING if last is not None:
             text = _("Attempt %(number)s failed: %(error)s. The next one is on %(at)s.")
             return Summary(text % values, "wait", url, link)

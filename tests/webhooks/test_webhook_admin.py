@@ -13,7 +13,6 @@ from tests.conftest import Shop
 from tests.staff_acts import send_act
 from tests.webhooks.builders import NOW, make_endpoint, only_delivery, publish, set_health
 from webhooks import endpoints
-from webhooks.admin import describe_health
 from webhooks.models import (
     Delivery,
     DeliveryAttempt,
@@ -22,6 +21,7 @@ from webhooks.models import (
     EndpointHealth,
     Event,
 )
+from webhooks.summaries import describe_health
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 

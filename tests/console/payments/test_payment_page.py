@@ -98,7 +98,7 @@ def declined(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
             overpaid,
             "bad",
             (
-                "1,998.00 THB at sandbox. Wrong amount: 999.00 THB too much, 999.00 THB expected. "
+                "1,998.00 THB at the sandbox bank. Wrong amount: 999.00 THB too much, 999.00 THB expected. "
                 "Decide what happens to it."
             ),
         ),
@@ -106,7 +106,7 @@ def declined(shop: Shop, bank: SandboxBankClient) -> dict[str, str]:
             paid_twice,
             "bad",
             (
-                "999.00 THB at sandbox. Paid twice: first paid by {id} on 2026-11-21 12:00:00. "
+                "999.00 THB at the sandbox bank. Paid twice: first paid by {id} on 2026-11-21 12:00:00. "
                 "Decide what happens to it."
             ),
         ),
