@@ -326,6 +326,9 @@ def of_bank_transaction(found: BankTransaction, now: datetime) -> Summary:
     link = DECIDE if is_open else _("See what was decided")
     tone = "bad" if is_open else "calm" if is_held or found.kind != BankTransactionKind.CREDIT else "good"
     text = f"{exception.title}. {exception.explanation}"
+    if not found.is_confirmed:
+        unconfirmed = _("Only a statement reports it, so it cannot be paid out yet.")
+        text, tone = f"{text} {unconfirmed}", "bad" if is_open else "wait"
     if is_held:
         return Summary(text, tone, _page(EXCEPTION, found.id), link)
     url = _page("payments_payment", found.payment_id) if found.payment_id else ""
