@@ -16,7 +16,7 @@ def chosen(request: Any) -> Mode:
         if (asked := request.GET.get(MODE)) in Mode.values and session.get(MODE) != asked:
             session[MODE] = asked
         if (known := session.get(MODE)) not in Mode.values:
-            known = Mode.LIVE if Merchant.objects.filter(mode=Mode.LIVE).exists() else Mode.TEST
+            known = Mode.LIVE if Mode.LIVE in _in_use(request) else Mode.TEST
         request.mode = Mode(known)
     mode: Mode = request.mode
     return mode
@@ -24,16 +24,22 @@ def chosen(request: Any) -> Mode:
 
 def narrowed(request: Any) -> Mode | None:
     """The mode of the rows that lists show, or None if all merchants have it."""
-    if not hasattr(request, "has_other_mode"):
-        request.has_other_mode = Merchant.objects.exclude(mode=chosen(request)).exists()
-    return chosen(request) if request.has_other_mode else None
+    mode = chosen(request)
+    return mode if _in_use(request) - {mode} else None
 
 
 def follow(request: Any, mode: str) -> None:
     """Show this mode from now on, because the page shows a row of it."""
     if chosen(request) != mode:
         request.session[MODE] = mode
-        request.mode, request.has_other_mode = Mode(mode), True
+        request.mode = Mode(mode)
+
+
+def _in_use(request: Any) -> set[str]:
+    if not hasattr(request, "modes_in_use"):
+        request.modes_in_use = set(Merchant.objects.order_by().values_list("mode", flat=True).distinct())
+    modes: set[str] = request.modes_in_use
+    return modes
 
 
 def other(mode: Mode) -> Mode:

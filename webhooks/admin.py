@@ -67,8 +67,8 @@ class EndpointAdmin(ActingAdmin):
     list_select_related = ["merchant", "health"]
     search_fields = ["=id", "=merchant__id", "url", "=recipient"]
     fields = [
-        *("merchant", "type", "url", "recipient", "state", "events", "language", "quiet_hours"),
-        *("created_at", "deleted_at", "recent_actions", "latest_failures"),
+        *("merchant", "type", "url", "recipient", "state", "current_health", "events", "language"),
+        *("quiet_hours", "created_at", "deleted_at", "recent_actions", "latest_failures"),
     ]
     readonly_fields = ["state", "current_health", "recent_actions", "latest_failures"]
 

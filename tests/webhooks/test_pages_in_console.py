@@ -34,7 +34,7 @@ def endpoint(shop: Shop) -> Endpoint:
 @pytest.mark.parametrize(
     ("health", "tone", "text"),
     [
-        ({}, "calm", "no requests yet"),
+        ({}, "calm", "o requests yet"),
         ({"latency_ms": 20, "verified_at": clock.now()}, "good", "Healthy, answers in about 20 ms."),
         ({"latency_ms": 20, "verified_at": None}, "wait", "Unverified, healthy"),
         (REFUSED, "bad", "3 failures in a row, last: http_5xx"),
