@@ -44,6 +44,8 @@ class SiteOfPeople(admin.AdminSite):
     enable_nav_sidebar = False  # templates/admin/base_site.html has its own
     searched: Sequence[str] = ()
     """Labels of the models whose lists the search of the header reads."""
+    has_modes = False
+    """Whether an address may choose live or test."""
 
     def narrowed_mode(self, request: HttpRequest) -> str | None:
         """The mode of the rows that lists show, or None for all that there are."""
@@ -78,6 +80,7 @@ class SiteOfPeople(admin.AdminSite):
 class ConsoleSite(SiteOfPeople):
     site_url = "/docs"
     searched = search.SEARCHED
+    has_modes = True
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         return super().index(request, page.context(request) | (extra_context or {}))

@@ -137,7 +137,10 @@ class DeclaredChangeList(ChangeList):
         return filters
 
     def get_filters_params(self, params: Any = None) -> Any:
-        return {name: value for name, value in super().get_filters_params(params).items() if name != MODE}
+        found = super().get_filters_params(params)
+        if self.model_admin.admin_site.has_modes:
+            found.pop(MODE, None)
+        return found
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         self.root_queryset: Any = self.model_admin.of_mode(request, self.root_queryset)
