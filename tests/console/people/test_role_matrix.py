@@ -190,6 +190,8 @@ class World:
             ("webhooks.endpoint", "delete"): make_destination(None).pk,
             ("auth.user", "reset-second-step"): self.colleague.pk,
             ("auth.user", "end-sessions"): self.colleague.pk,
+            ("auth.user", "disable"): User.objects.create_user("leaves", is_staff=True).pk,
+            ("auth.user", "enable"): User.objects.create_user("left", is_staff=True, is_active=False).pk,
             **{("merchants.merchant", slug): shop.merchant.pk for slug in MERCHANT_SLUGS},
             **{("merchants.apikey", slug): shop.merchant.keys.get().pk for slug in ("roll", "revoke")},
             **{("merchants.merchant", each.slug): live.merchant.pk for each in BANK_ACTS},
