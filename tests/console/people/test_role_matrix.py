@@ -179,7 +179,7 @@ class World:
         }
         self.rows_of_acts = {
             ("payments.payment", "refund"): self.payment_id,
-            ("payments.payment", "expire"): self.bank_transaction.payment_id,
+            ("payments.payment", "expire"): shop.qr_code()["payment_id"],
             ("links.paymentlink", "deactivate"): link["payment_link_id"],
             ("webhooks.delivery", "resend"): Delivery.objects.latest("pk").pk,
             ("refunds.refund", "cancel"): refund.pk,
