@@ -10,7 +10,7 @@ from core import clock
 from reconciliation.matching import intake
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, ReconciliationException
-from tests.conftest import SandboxBankClient, Shop, new_client
+from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
 from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
@@ -59,6 +59,7 @@ def test_live_exceptions_come_before_older_sandbox_ones(
 def test_filter_shows_live_or_sandbox_exceptions(
     viewer: Client, live_money: BankTransaction, sandbox_money: BankTransaction
 ) -> None:
+    open_shop("Somtam House", "live")
     assert listed(viewer, live_money, sandbox_money, mode="live") == [live_money]
     assert listed(viewer, live_money, sandbox_money, mode="test") == [sandbox_money]
     assert set(ReconciliationException.objects.values_list("bank", "is_sandbox")) == {
