@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import transaction
 from django.test import Client
 from pytest_django import Settings
@@ -257,3 +259,22 @@ def test_permission_to_view_staff_is_no_permission_to_invite(db: None) -> None:
     client.force_login(user)
     assert client.get(INVITE).status_code == 403
     assert INVITE not in client.get("/admin/auth/user/").content.decode()
+
+
+def test_first_superuser_gets_a_link_by_a_command(db: None) -> None:
+    link = call_command("invite_superuser", "somsri", "somsri@shop.example")
+    person = User.objects.get(username="somsri")
+    assert (person.is_superuser, person.is_staff, person.has_usable_password()) == (True, True, False)
+    record = AuditRecord.objects.latest("pk")
+    assert (record.act, record.after["is_superuser"]) == ("invited", True)
+    again = call_command("invite_superuser", "somsri", "somsri@shop.example")
+    assert accept(link.partition("token=")[2]).status_code == 410
+    assert accept(again.partition("token=")[2]).status_code == 302
+    with pytest.raises(CommandError, match="somsri exists, and has a password"):
+        call_command("invite_superuser", "somsri", "somsri@shop.example")
+
+
+def test_name_of_a_superuser_that_a_form_would_refuse_is_refused(db: None) -> None:
+    with pytest.raises(CommandError, match="Enter a valid username"):
+        call_command("invite_superuser", "som sri", "somsri@shop.example")
+    assert not User.objects.exists()

@@ -145,7 +145,15 @@ def test_second_encryption_key_check_row_is_refused() -> None:
 def test_sealing_commands_check_the_encryption_keys() -> None:
     """Each command is a SealingCommand, or is listed here because it seals nothing."""
     seals_nothing = {
-        *("audit", "migrate", "lift_lockout", "set_role_limits", "seed_demo", "write_reference"),
+        *(
+            "audit",
+            "migrate",
+            "invite_superuser",
+            "lift_lockout",
+            "set_role_limits",
+            "seed_demo",
+            "write_reference",
+        ),
         *("write_roles", "daily_close", "close_month", "messages", "open_references", "page_origins"),
         *("compare_orders", "pause_transfers", "resume_transfers", "database_roles", "migrate"),
         *("create_merchant", "issue_key", "revoke_key", "roll_key", "reconcile"),
