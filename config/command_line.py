@@ -6,7 +6,6 @@ wait until the settings are in the environment.
 
 import os
 import re
-import secrets
 import sys
 from argparse import REMAINDER, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
@@ -14,12 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from config import workers
+from config.deployment import install as installation
 from config.version import VERSION
 
 PROGRAM = "thaiqr-server"
 ENV_FILE_HELP = "read settings from FILE, one NAME=value a line; variables that are set already win"
 QUEUES = ", ".join((*workers.WORKERS, *workers.WORKERS["banks"].queues))
 ENV_LINE = re.compile(r"(?P<name>[A-Z][A-Z0-9_]*)=(?P<quote>[\"']?)(?P<value>.*)(?P=quote)")
+SET_HELP = "a setting (docs/settings.md) for a new settings file, such as CA_BUNDLE; may be repeated"
 LEAST_SECONDS, MOST_SECONDS = 5, 3600  # of a measurement
 
 
@@ -52,10 +53,7 @@ def manage(options: Namespace) -> None:
 
 def check(options: Namespace) -> None:
     """Print the findings. Exits with 1 if there is a problem."""
-    os.environ.setdefault("LOG_STREAM", "stderr")
-    import django
-
-    django.setup()
+    _django()
     from config.deployment import check, findings
 
     found = check.run(options.web, options.workers)
@@ -70,14 +68,26 @@ def capacity(options: Namespace) -> None:
     sys.exit(command.run(options.seconds))
 
 
+def doctor(options: Namespace) -> None:
+    """What a person who helps has to know. It has no secrets and no personal data."""
+    _django()
+    from config.deployment import doctor, findings
+
+    found = doctor.examine()
+    sys.stdout.write(findings.json_of(found) if options.json else doctor.as_text(found))
+
+
+def install(options: Namespace) -> None:
+    if os.geteuid() != 0:
+        sys.exit(f"{PROGRAM} install: run it as root")
+    answers = {name: answer for name in installation.QUESTIONS if (answer := getattr(options, name))}
+    installation.Installer(answers, dict(options.set)).run(before_restore=options.before_restore)
+
+
 def new_secrets(options: Namespace) -> None:
     """Print them as lines of a settings file."""
-    from core import vault
-
-    for name in ("SECRET_KEY", "IDEMPOTENCY_KEYS", "MONITORING_TOKEN"):
-        sys.stdout.write(f"{name}={secrets.token_urlsafe(50)}\n")
-    for name in ("FIELD_ENCRYPTION_KEYS", "CLOSE_SIGNING_KEY"):
-        sys.stdout.write(f"{name}={vault.new_key()}\n")
+    for name, value in installation.new_secrets().items():
+        sys.stdout.write(f"{name}={value}\n")
 
 
 def _leave_closed_folder() -> None:
@@ -86,6 +96,13 @@ def _leave_closed_folder() -> None:
         if os.access(Path.cwd(), os.X_OK):
             return
     os.chdir("/")
+
+
+def _django() -> None:
+    os.environ.setdefault("LOG_STREAM", "stderr")
+    import django
+
+    django.setup()
 
 
 def _celery(*arguments: str) -> None:
@@ -129,6 +146,17 @@ def parser() -> ArgumentParser:
     every = "web servers of the whole deployment"
     command.add_argument("--web", type=int, default=1, metavar="N", help=every)
     command.add_argument("--workers", type=int, default=1, metavar="N", help="workers of each kind in it")
+    command = add(doctor, "print what a person who helps has to know, without secrets and personal data")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command = add(install, "install this release on this machine, or go on with it; asks what it needs")
+    for name, (text, _) in installation.QUESTIONS.items():
+        flag, variable = f"--{name.replace('_', '-')}", f"INSTALL_{name.upper()}"
+        command.add_argument(flag, default=os.environ.get(variable), help=f"{text} ({variable})")
+    command.add_argument(
+        "--set", action="append", type=_setting, default=[], metavar="NAME=VALUE", help=SET_HELP
+    )
+    before = "stop before the database, which comes from a backup; then run it again"
+    command.add_argument("--before-restore", action="store_true", help=before)
     command = add(
         capacity, "measure what this machine holds, on a database of its own, and say what to add first"
     )
@@ -144,6 +172,13 @@ def _seconds(text: str) -> float:
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
         raise ArgumentTypeError(f"{text} is not {LEAST_SECONDS} to {MOST_SECONDS}")
     return seconds
+
+
+def _setting(text: str) -> tuple[str, str]:
+    found = ENV_LINE.fullmatch(text)
+    if found is None:
+        raise ArgumentTypeError("it is not NAME=value")
+    return found["name"], found["value"]
 
 
 def _worker_for(text: str) -> workers.Worker:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Any
 
 import orjson
 
@@ -55,8 +56,10 @@ def as_text(findings: Sequence[Finding]) -> str:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    level = exit_level(findings)
-    shown = {"level": level, "findings": list(findings)}
+    return json_of({"level": exit_level(findings), "findings": list(findings)})
+
+
+def json_of(shown: Any) -> str:
     return orjson.dumps(shown, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 

@@ -1,9 +1,14 @@
 #!/bin/sh
-# PostgreSQL's image runs this once, when it creates the cluster: the owner, the service, and reports.
-# No role of the service is a superuser. See docs/decisions/80-database-roles-and-backups.md.
+# Makes the roles and the empty database: the owner, the service, and reports. PostgreSQL's image runs it once, when it
+# creates the cluster, and so does `thaiqr-server install`. No role of the service is a superuser. See
+# docs/decisions/80-database-roles-and-backups.md.
 set -eu
-psql --username="$POSTGRES_USER" --dbname=postgres --set=ON_ERROR_STOP=1 \
-  --set=owner_password="$THAIQR_OWNER_PASSWORD" --set=password="$THAIQR_DATABASE_PASSWORD" <<'SQL'
+export THAIQR_OWNER_PASSWORD THAIQR_DATABASE_PASSWORD
+# The database comes last, so after a failure all can begin again.
+psql --username="$POSTGRES_USER" --dbname=postgres --set=ON_ERROR_STOP=1 <<'SQL'
+\getenv owner_password THAIQR_OWNER_PASSWORD
+\getenv password THAIQR_DATABASE_PASSWORD
+DROP ROLE IF EXISTS thaiqr, thaiqr_owner, thaiqr_shop, thaiqr_reports, thaiqr_app;
 CREATE ROLE thaiqr_app NOLOGIN;
 CREATE ROLE thaiqr_reports NOLOGIN;
 CREATE ROLE thaiqr_shop NOLOGIN ROLE thaiqr_app;
