@@ -45,7 +45,7 @@ def in_front_of(database_url: str, folder: Path, **settings: str) -> Iterator[st
         "pool_mode": "transaction",
         "default_pool_size": "2",
         "max_client_conn": "100",
-        "server_login_retry": "1",  # as docs/operations.md says
+        "server_login_retry": "1",  # as docs/larger-set-ups.md says
     } | settings
     written = "\n".join(f"{name} = {value}" for name, value in lines.items())
     database = f"[databases]\n* = host={parts.hostname} port={parts.port}\n"

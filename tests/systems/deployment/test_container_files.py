@@ -101,9 +101,10 @@ def test_only_the_worker_of_nightly_jobs_may_write_where_statements_are_put() ->
 def test_only_the_proxy_is_open_to_the_world() -> None:
     assert {name for name, service in SERVICES.items() if service.get("ports")} == {"caddy"}
     assert COMPOSE["networks"]["inside"]["internal"]
-    assert {name for name, service in SERVICES.items() if service["networks"] == ["inside"]} == {
+    assert {name for name, service in SERVICES.items() if service.get("networks") == ["inside"]} == {
         "postgres", "valkey",
     }  # fmt: skip
+    assert SERVICES["backups"]["network_mode"] == "none"
 
 
 def test_images_of_others_have_a_major_version() -> None:
@@ -115,6 +116,15 @@ def test_only_migrate_has_the_password_of_the_owner_of_the_tables() -> None:
     having = {name for name in OURS if "THAIQR_OWNER_PASSWORD" in json.dumps(SERVICES[name])}
     assert having == {"migrate"}
     assert SERVICES["migrate"]["environment"].items() > SERVICES["web"]["environment"].items()
+
+
+def test_backups_reach_postgresql_by_its_socket_and_have_one_place() -> None:
+    """`tests/systems/restores/test_compose_backups.py` runs the program."""
+    server, backups = SERVICES["postgres"], SERVICES["backups"]
+    assert set(backups["volumes"]) < set(server["volumes"])
+    assert backups["image"] == server["image"]
+    assert "${BACKUPS:?}:/backups" in backups["volumes"]
+    assert backups["environment"].keys() == {"PGUSER"}, "no password"
 
 
 def test_services_start_after_the_tables_are_up_to_date() -> None:

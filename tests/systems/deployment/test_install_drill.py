@@ -2,7 +2,7 @@
 
 `make drill-install` runs it as root in some minutes, and prints the seconds of each step. It needs
 debootstrap and systemd-container. Two things are not those of the guide: an authority of ours signs the
-certificate, and nobody types the password of the first member of staff.
+certificate, and flags answer what `install` asks.
 """
 
 import os
@@ -24,7 +24,11 @@ FOLDER = os.environ.get("INSTALL_DRILL", "")
 BOOT_SECONDS = 1800
 DRILL = Path(__file__).with_name("drill")
 BUILT_ELSEWHERE, NEEDS_AN_ENGINE = "make package", "docker compose"
-STAFF = " --noinput --username somsri --email somsri@example.com"
+ANSWERS = (
+    " --domain pay.example.com --email ops@example.com --staff-networks '192.0.2.0/24' --staff-name somsri"
+    " --staff-email somsri@example.com --backups /srv/backups --set NIGHTLY_JOBS=import_statements=00:00"
+    " --set CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt"
+)
 NEW_DESCRIPTION, NEW_LINE = "Web of the new release", "# A line of the new release"
 NEW_RELEASE = {
     "pyproject.toml": (f'version = "{VERSION}"', 'version = "1.0.0"'),
@@ -90,12 +94,17 @@ def test_guide_leads_from_an_empty_debian_to_a_payment_a_restore_and_an_upgrade(
     for name in ("load.py", "functions.sh"):
         root.write(f"/root/{name}", (DRILL / name).read_text())
 
-    install = list(steps("operations", "Install"))
-    packages, service, *rest = install
-    files, *release = steps("operations", "A new release")
-    prepared = root.run(packages.timed + service.timed + files.timed + packages_of_backups())
+    packages, service, install, payment = steps("one-machine", "Install")
+    change, back = steps("one-machine", "A new release")
+    release = Step("The files of the new release", service.code.replace(VERSION, "1.0.0"))
+    prepared = root.run(packages.timed + service.timed + release.timed)
     printed = root.boot(
-        unpack(service) + first_payment(rest) + unpack(files) + upgrade(release) + restore(), BOOT_SECONDS
+        unpack(service)
+        + first_payment(install, payment)
+        + unpack(release)
+        + upgrade(change, back)
+        + restore(install),
+        BOOT_SECONDS,
     )
 
     assert f"> {NEW_LINE}\n" in printed, "the guide shows what is new in the file of the proxy"
@@ -109,50 +118,42 @@ def test_guide_leads_from_an_empty_debian_to_a_payment_a_restore_and_an_upgrade(
 
 def unpack(files: Step) -> str:
     """The version and the folder, again for the shell of the booted machine."""
-    return files.code.partition("useradd")[0].partition("python3 -m venv")[0]
+    return files.code.partition("python3 -m venv")[0]
 
 
-def packages_of_backups() -> str:
-    """The booted machine has no network, so this line runs before."""
-    found = re.search("^apt-get install.*\n", next(steps("restore", "Set up backups")).code, re.M)
-    assert found
-    return found[0]
-
-
-def first_payment(rest: list[Step]) -> str:
-    """Steps 3 to 9. The same payment is made again later."""
-    script = "export DJANGO_SUPERUSER_PASSWORD=$(openssl rand -hex 12)\n"
-    for step in rest:
-        code = step.code.replace("manage createsuperuser", f"manage createsuperuser{STAFF}")
-        if "thaiqr-worker@default" in code:
-            script += statement_of_a_bank()
-        if "thaiqr-admin check" in code:
-            script += ". /root/functions.sh\nwait_until_ready\n"
-        if "create_merchant" in code:
-            script += f"first_payment() {{\n{code}}}\n"
-            code = "first_payment\n"
-        script += Step(step.title, code).timed
-    return script
+def first_payment(install: Step, payment: Step) -> str:
+    """The same payment is made again later."""
+    asked = Step(install.title, install.code.rstrip() + ANSWERS)
+    return f"""\
+. /root/functions.sh
+{statement_of_a_bank()}
+{asked.timed}
+TOKEN=$(token)
+wait_until_ready
+thaiqr-admin doctor
+first_payment() {{
+{payment.code}}}
+{Step(payment.title, "first_payment").timed}
+"""
 
 
 def statement_of_a_bank() -> str:
     """A file for the nightly import, which runs at once. It has errors, so it must end in `failed`."""
     (folder,) = steps("operations", "Nightly jobs")
     return f"""\
-echo "NIGHTLY_JOBS=import_statements=00:00" >> /etc/thai-qr-payments/settings.env
+id thaiqr > /dev/null || useradd --system --user-group --no-create-home --shell /usr/sbin/nologin thaiqr
 {folder.code}
 echo "no statement" > {STATEMENTS}/scb/day.csv
 touch --date="1 hour ago" {STATEMENTS}/scb/day.csv
 """
 
 
-def upgrade(release: list[Step]) -> str:
+def upgrade(change: Step, back: Step) -> str:
     """The new release and the way back under load: no request may fail."""
-    *forward, back = release
     return f"""\
 wait_until_file {STATEMENTS}/scb/failed/day.csv
 /opt/thai-qr-payments/current/bin/python /root/load.py "$KEY" > /root/load.log & LOAD=$!
-{"".join(step.timed for step in forward)}
+{change.timed}
 wait_until_release_runs "$VERSION"
 test "$(systemctl show --property=Description --value thaiqr-web)" = "{NEW_DESCRIPTION}"
 grep -q "{NEW_LINE}" /usr/local/bin/thaiqr-admin
@@ -165,13 +166,11 @@ echo "found: check: $(thaiqr-admin check | tail -1)"
 """
 
 
-def restore() -> str:
+def restore(install: Step) -> str:
     """A backup, a payment, a point in time, a payment that is lost, and the way back."""
-    (setup,) = steps("restore", "Set up backups")
     stop, to_the_end, to_a_point, start, *_ = steps("restore", "Restore")
     assert POINT in to_a_point.code
     before = f"""\
-{setup.timed}
 {Step("A full backup", "systemctl start backup-thaiqr@full").timed}
 wait_until_ready
 first_payment > /dev/null
@@ -193,24 +192,28 @@ service /metrics | grep "^thaiqr_safe_mode 0"
 {Step("A payment after the restore", "first_payment > /dev/null").timed}
 """
     code = Step(to_a_point.title, to_a_point.code.replace(POINT, "$POINT")).timed
-    return before + stop.code + code + after + on_a_new_machine(stop, to_the_end, start)
+    return before + stop.code + code + after + on_a_new_machine(stop, to_the_end, install)
 
 
-def on_a_new_machine(stop: Step, to_the_end: Step, start: Step) -> str:
-    """Debian made an empty cluster, Redis is empty, and the configuration of the backups is there."""
+def on_a_new_machine(stop: Step, to_the_end: Step, install: Step) -> str:
+    """Debian made an empty cluster, Redis is empty. The settings and the passphrase come from the safe."""
+    (prepare,) = steps("restore", "A new machine")
+    assert "--before-restore" in prepare.code
     return f"""\
 KEPT=$(payments)
 archive
 {stop.code}
+systemctl disable thaiqr-web thaiqr-web.socket backup-thaiqr@full.timer backup-thaiqr@incr.timer
 systemctl stop postgresql@15-main
 pg_dropcluster 15 main && pg_createcluster 15 main
-cp deploy/pgbackrest/postgresql.conf /etc/postgresql/15/main/conf.d/thaiqr-backup.conf
+rm -f /etc/pgbackrest/pgbackrest.conf /etc/nginx/sites-available/thaiqr.conf /usr/local/bin/thaiqr-admin
 systemctl start postgresql@15-main
 redis-cli flushall
+{Step("A new machine", prepare.code.rstrip() + ANSWERS).timed}
 {to_the_end.timed}
 wait_until_writable
 test "$(payments)" = "$KEPT"
-{start.code}
+{install.code}
 wait_until_ready
 service /metrics | grep "^thaiqr_safe_mode 1"
 thaiqr-admin manage audit

@@ -1,5 +1,7 @@
 # What the drill needs beside the commands of the guide.
-TOKEN=$(sed -n s/^MONITORING_TOKEN=//p /etc/thai-qr-payments/settings.env)
+token() {
+  sed -n s/^MONITORING_TOKEN=//p /etc/thai-qr-payments/settings.env
+}
 
 # Ask web itself, as Prometheus does.
 service() {
