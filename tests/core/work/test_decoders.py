@@ -1,5 +1,7 @@
 """Programs that unpack files of strangers: their limits, and one budget for a machine."""
 
+import json
+import os
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +46,30 @@ def test_decoder_over_a_limit_ends(use: str, place: Place, tmp_path: Path) -> No
         run(code, place, tmp_path)
     assert failed.value.is_over_limit == is_killed
     assert run("print(1)", place, tmp_path) == b"1\n"
+
+
+@pytest.mark.slow
+def test_decoder_gets_no_variable_and_no_file_of_the_process_that_runs_it(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_KEY", "canary")
+    with (tmp_path / "open").open("w") as inherited:
+        os.set_inheritable(inherited.fileno(), True)
+        code = "import json, os; print(json.dumps([dict(os.environ), os.listdir('/proc/self/fd')]))"
+        variables, files = json.loads(run(code, place, tmp_path))
+    assert variables.keys() <= {"LC_CTYPE"}  # Python sets it
+    assert len(files) == 5  # its input, output, errors, lock, and the list of these itself
+
+
+@pytest.mark.slow
+def test_picture_that_takes_its_decoder_over_cannot_read_the_variables_of_its_parent(
+    place: Place, tmp_path: Path
+) -> None:
+    decoder = ROOT / "reconciliation" / "slips" / "decode_picture.py"
+    takes_over = "Image.open = lambda *given, **more: print(open(f'/proc/{os.getppid()}/environ').read())"
+    runs = f"runpy.run_path({str(decoder)!r}, run_name='__main__')"
+    code = f"import os, runpy\nfrom PIL import Image\n{takes_over}\n{runs}"
+    assert run(code, place, tmp_path) == b'"not_a_picture"'
 
 
 @pytest.mark.slow
