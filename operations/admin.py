@@ -1,7 +1,7 @@
 import json
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -17,6 +17,7 @@ from audit_trail.pages import ReadOnlyAdmin
 from core import clock
 from core.console import admin_columns, admin_refusals
 from core.database import rows
+from operations.audit.daily_close import closing, signing
 from operations.audit.month_close import month_page
 from operations.audit.month_close.acts import MONTH_ACTS
 from operations.models import DailyClose, Heartbeat, JobResult, JobRun, MonthClose
@@ -151,6 +152,11 @@ class DailyCloseAdmin(SignedCloseAdmin):
     file_name, period = "daily-close", "day"
     list_display = ["day", "number", "hash", "file"]
     fields = ["day", *SignedCloseAdmin.fields]
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        if self.has_view_permission(request) and closing.lacks_key(clock.now()):
+            messages.warning(request, gettext("No day is closed.") + f" {signing.MISSING}")
+        return super().changelist_view(request, extra_context)
 
     def write(self, close: DailyClose) -> bytes:
         from operations.audit.daily_close import document

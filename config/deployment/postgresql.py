@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -16,6 +17,7 @@ from core import clock
 from core.database import replica, sessions
 from core.database.archiver import Archiver
 from core.database.roles import APPLICATION
+from operations.audit.daily_close import closing, signing
 from operations.data_protection import database_roles, resealing, shop_fence
 from operations.metrics import health
 from operations.nightly import heartbeats
@@ -192,7 +194,16 @@ def _of_database() -> list[Finding]:
     of_keys = (
         problem(subject, unopened, resealing.HINT) if unopened else ok(subject, "decrypt what is stored")
     )
-    return [*found, of_keys, heartbeats_of(heartbeats.silent(now=clock.now()))]
+    now = clock.now()
+    return [*found, of_keys, closes(now), heartbeats_of(heartbeats.silent(now=now))]
+
+
+def closes(now: datetime) -> Finding:
+    if closing.lacks_key(now):
+        return warning(
+            "daily close", "no day is closed, so nothing proves the books later", str(signing.MISSING)
+        )
+    return ok("daily close", "has a key, or days are closed")
 
 
 def rights() -> Finding:

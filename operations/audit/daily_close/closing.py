@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
 import orjson
+from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from audit_trail.models import ChainLink
@@ -30,6 +31,12 @@ class NotClosable(Exception):
 
 def last_closable_day(now: datetime) -> date:
     return (now - CLOSABLE_AFTER).astimezone(clock.BANGKOK).date() - timedelta(days=1)
+
+
+def lacks_key(now: datetime) -> bool:
+    """Whether days stay open because no process has a key. The key may be that of another process only."""
+    due = last_closable_day(now) - timedelta(days=1)
+    return not settings.CLOSE_SIGNING_KEY and not DailyClose.objects.filter(day__gte=due).exists()
 
 
 def close_due(clock: Callable[[], datetime], *, first: date | None = None) -> Iterator[DailyClose]:

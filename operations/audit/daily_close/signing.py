@@ -6,6 +6,9 @@ import hashlib
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+
+MISSING = _("CLOSE_SIGNING_KEY is not set. `thaiqr-server new-secrets` prints one. Keep it in the safe.")
 
 
 class NoSigningKey(Exception):
@@ -52,5 +55,5 @@ def is_valid(text: str, signature: str, public_key: str) -> bool:
 
 def _key() -> Ed25519PrivateKey:
     if not settings.CLOSE_SIGNING_KEY:
-        raise NoSigningKey("Set CLOSE_SIGNING_KEY: 32 random bytes in URL-safe base64.")
+        raise NoSigningKey(str(MISSING))
     return Ed25519PrivateKey.from_private_bytes(base64.urlsafe_b64decode(settings.CLOSE_SIGNING_KEY))

@@ -22,6 +22,7 @@ from pytest_django import Settings
 from audit_trail import chain
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
+from config.deployment import postgresql
 from core import clock
 from core.drawing.pdf import Document
 from merchants.services import issue_key
@@ -144,7 +145,7 @@ def test_command_closes_all_days_that_have_ended(shop: Shop, day: date, noon: da
 
 def test_command_without_a_key_says_what_to_set(shop: Shop, settings: Settings) -> None:
     settings.CLOSE_SIGNING_KEY = ""
-    with pytest.raises(CommandError, match="CLOSE_SIGNING_KEY"):
+    with pytest.raises(CommandError, match="CLOSE_SIGNING_KEY is not set"):
         run()
     with pytest.raises(NoSigningKey):
         signing.public_key()
@@ -363,6 +364,21 @@ def test_download_needs_the_permission(shop: Shop, day: date, noon: datetime) ->
     assert staff_client("nobody").get(url).status_code == 403
     assert Client().get(url).status_code == 302
     assert staff_client("somsri", "view_dailyclose").get(f"{LIST}9/download/").status_code == 404
+
+
+def test_page_and_check_say_what_is_missing_if_days_stay_open(
+    shop: Shop, day: date, noon: datetime, settings: Settings
+) -> None:
+    auditor, now = staff_client("somsri", "view_dailyclose"), noon + timedelta(days=1)
+    with time_machine.travel(now, tick=False):
+        assert "CLOSE_SIGNING_KEY is not set" not in auditor.get(LIST).content.decode()
+        settings.CLOSE_SIGNING_KEY = ""
+        assert "CLOSE_SIGNING_KEY is not set" in auditor.get(LIST).content.decode()
+        assert "CLOSE_SIGNING_KEY is not set" in postgresql.closes(now).advice
+        settings.CLOSE_SIGNING_KEY = KEY
+        closing.close(day, now=now)
+        settings.CLOSE_SIGNING_KEY = ""  # of this process only: another one closes the days
+        assert "CLOSE_SIGNING_KEY is not set" not in auditor.get(LIST).content.decode()
 
 
 def test_simultaneous_closes_make_one(
