@@ -23,7 +23,7 @@ CHECK_ENV := DATABASE_URL=postgres://check:check@127.0.0.1:1/check REDIS_URL=red
 	ALLOWED_HOSTS=check.example
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run key test-quick test test-systems test-pgbouncer failover chaos check bench bench-quick schema judges pictures messages migrations lock package drill-install reset
+.PHONY: help setup run key test-quick test test-systems test-pgbouncer failover chaos check bench bench-quick schema judges pictures messages migrations lock package digests drill-install reset
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,10 +112,12 @@ COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-head
 beside = $(addprefix -c ,$(1)) $$(sed -n 's/^\([^=]*\)==.*/--no-emit-package \1/p' $(1))
 
 # Only what is committed goes in.
-package: $(VENV)/.dev ## Build the wheel and the sdist of REVISION (HEAD) into DIST (dist)
+package: $(VENV)/.dev ## Build the wheel and the sdist of REVISION (HEAD) into DIST (dist), with the list of their packages
 	@rm -rf $(VENV)/export && mkdir -p $(VENV)/export "$(DIST)"
 	git archive $(REVISION) | tar -x -C $(VENV)/export
-	dist=$$(cd "$(DIST)" && pwd) && cd $(VENV)/export && "$$OLDPWD/$(PY)" -m hatchling build -d "$$dist"
+	dist=$$(cd "$(DIST)" && pwd) && cd $(VENV)/export && "$$OLDPWD/$(PY)" -m hatchling build -d "$$dist" && \
+	"$$OLDPWD/$(PY)" -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible \
+	  -o "$$dist/thai_qr_payments-$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml).cdx.json" requirements/production.lock
 
 REVISION := HEAD
 DIST := dist
@@ -124,6 +126,14 @@ drill-install: $(VENV)/.dev ## Carry out the guide of the installation in an emp
 	INSTALL_DRILL="$(DRILL)" $(PY) -m pytest tests/systems/deployment/test_install_drill.py -rPs -p no:cacheprovider
 
 DRILL := /var/tmp/thai-qr-drill
+
+digests: ## Name the images of others by the digests of their tags; needs Docker and its registry. Run it before a release
+	@for image in $$(sed -nE 's,^(FROM| *image:) ([a-z/]+:[0-9][0-9a-z-]*).*,\2,p' $(IMAGES) | sort -u); do \
+	  digest=$$(docker buildx imagetools inspect "$$image" --format '{{.Manifest.Digest}}') || exit 1; \
+	  sed -i -E "s,^(FROM| *image:) $$image(@[^ ]+)?,\1 $$image@$$digest," $(IMAGES); echo "$$image@$$digest"; \
+	done
+
+IMAGES := deploy/Dockerfile deploy/compose.yaml
 
 reset: $(VENV)/.run ## Remove all data of the instance in DATA_DIR
 	@$(PY) -m config.devstack reset

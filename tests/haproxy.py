@@ -52,7 +52,9 @@ def _is_standby(url: str) -> bool:
 
 def _configuration(cluster: Cluster, port: int) -> str:
     (sample,) = [
-        block.code for block in blocks(PAGES["larger-set-ups"].file) if block.code.startswith("listen postgresql")
+        block.code
+        for block in blocks(PAGES["larger-set-ups"].file)
+        if block.code.startswith("listen postgresql")
     ]
     changes = {SAMPLE_PORT: f"{LOOPBACK}:{port}"}
     for node in cluster.nodes:

@@ -5,7 +5,7 @@
 set -eu
 export THAIQR_OWNER_PASSWORD THAIQR_DATABASE_PASSWORD
 # The database comes last, so after a failure all can begin again.
-psql --username="$POSTGRES_USER" --dbname=postgres --set=ON_ERROR_STOP=1 <<'SQL'
+psql --quiet --username="$POSTGRES_USER" --dbname=postgres --set=ON_ERROR_STOP=1 <<'SQL'
 \getenv owner_password THAIQR_OWNER_PASSWORD
 \getenv password THAIQR_DATABASE_PASSWORD
 DROP ROLE IF EXISTS thaiqr, thaiqr_owner, thaiqr_shop, thaiqr_reports, thaiqr_app;

@@ -30,7 +30,7 @@ def rows(url: str) -> tuple[object, ...]:
 
 @contextmanager
 def two_roles() -> Iterator[dict[str, str]]:
-    """The settings of a database with the two roles of the guide (docs/operations.md, step 3)."""
+    """The settings of a database with the two roles of an installation."""
     mark, password = secrets.token_hex(4), secrets.token_hex(24)
     owner, service = f"owner_{mark}", f"service_{mark}"
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:

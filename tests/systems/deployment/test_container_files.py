@@ -1,8 +1,12 @@
 """The Dockerfile and the Compose file: pinned, without rights, and in step with the code."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -19,11 +23,13 @@ STAGES = dockerfiles.stages()
 IMAGE = {step.instruction: step.value for step in STAGES[-1].steps}
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DIGEST = "@sha256:[0-9a-f]{64}"
+OF_OTHERS = {"debian:12-slim", "postgres:18", "valkey/valkey:9", "caddy:2"}
 OURS = {name for name, service in SERVICES.items() if service["image"] == "thai-qr-payments"}
 
 
 def test_image_has_a_version_and_runs_without_root() -> None:
-    assert [stage.base for stage in STAGES] == ["debian:12-slim"] * 2
+    assert [stage.base.partition("@")[0] for stage in STAGES] == ["debian:12-slim"] * 2
     assert IMAGE["USER"] == "10001:10001"
     assert "--uid 10001" in IMAGE["RUN"]
     assert json.loads(IMAGE["ENTRYPOINT"]) == ["thaiqr-server"]
@@ -109,7 +115,24 @@ def test_only_the_proxy_is_open_to_the_world() -> None:
 
 def test_images_of_others_have_a_major_version() -> None:
     for name in SERVICES.keys() - OURS:
-        assert re.fullmatch(r"[a-z/]+:\d+", SERVICES[name]["image"]), name
+        assert re.fullmatch(rf"[a-z/]+:\d+({DIGEST})?", SERVICES[name]["image"]), name
+
+
+def test_release_names_each_image_of_others_by_its_digest(tmp_path: Path) -> None:
+    """With a program in the place of Docker, because no registry is at hand. A second run takes new ones."""
+    files = [shutil.copy(ROOT / "deploy" / name, tmp_path) for name in ("Dockerfile", "compose.yaml")]
+    for letter in "ab":
+        docker = tmp_path / "docker"
+        docker.write_text(f'#!/bin/sh\necho "$4" >> {tmp_path}/asked\necho sha256:{letter * 64}\n')
+        docker.chmod(0o700)
+        environ = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        images = f"IMAGES={' '.join(map(str, files))}"
+        subprocess.run(["make", "digests", images], cwd=ROOT, env=environ, check=True, capture_output=True)
+        text = "".join(Path(file).read_text() for file in files)
+        named = re.findall(rf"(?:image: |FROM )([a-z/]+:\S+?)({DIGEST})?(?= |$)", text, re.M)
+        assert {image for image, _ in named} == OF_OTHERS
+        assert {digest for _, digest in named} == {f"@sha256:{letter * 64}"}
+    assert set((tmp_path / "asked").read_text().split()) == OF_OTHERS
 
 
 def test_only_migrate_has_the_password_of_the_owner_of_the_tables() -> None:

@@ -1,6 +1,7 @@
 """The wheel and the sdist contain what runs, and the installed wheel runs."""
 
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -55,6 +56,18 @@ def test_wheel_built_from_the_sdist_has_the_same_files(dist: Path, wheel: Path, 
     subprocess.run(build, cwd=source, check=True, capture_output=True)
     assert names_in(next(tmp_path.glob("*.whl"))) == names_in(wheel)
     assert not {"tests", "bench", "clients"} & {path.name for path in source.iterdir()}
+
+
+def test_list_of_packages_is_that_of_the_lock_file_with_versions_and_hashes(dist: Path) -> None:
+    (file,) = dist.glob("*.cdx.json")
+    assert file.name == f"thai_qr_payments-{PROJECT['project']['version']}.cdx.json"
+    found = json.loads(file.read_text())
+    assert (found["bomFormat"], found["metadata"]["component"]["name"]) == ("CycloneDX", "thai-qr-payments")
+    listed = {(each["name"], each["version"]) for each in found["components"]}
+    lock = (ROOT / "requirements" / "production.lock").read_text()
+    assert listed == set(re.findall(r"^([\w.-]+)==([^ ;]+)", lock, re.M))
+    assert all(each["purl"].startswith("pkg:pypi/") for each in found["components"])
+    assert all(each["externalReferences"][0]["hashes"] for each in found["components"])
 
 
 def test_installed_service_takes_payments_and_shows_its_pages(installed: Installation) -> None:

@@ -87,10 +87,10 @@ def test_unit_of_workers_names_each_kind_of_worker() -> None:
     assert all(f"thaiqr-worker@{name}" in text for name in WORKERS)
 
 
-def test_only_the_worker_of_nightly_jobs_may_write_where_the_guide_puts_statements() -> None:
+def test_only_the_worker_of_nightly_jobs_may_write_where_the_installation_puts_statements() -> None:
     """`make drill-install` writes there as the worker does."""
-    guide = (ROOT / "docs" / "operations.md").read_text()
-    folders = set(re.findall(r'"STATEMENTS_DIR=/var/lib/([^"]+)"', guide))
+    program = (ROOT / "config" / "deployment" / "install.py").read_text()
+    folders = set(re.findall(r'"STATEMENTS_DIR": "/var/lib/([^"]+)"', program))
     assert len(folders) == 1
     written = {
         path.parent.name: line.partition("=")[2]

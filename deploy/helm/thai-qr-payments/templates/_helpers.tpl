@@ -13,7 +13,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{- define "thaiqr.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
 {{- define "thaiqr.podSecurity" -}}
