@@ -241,7 +241,6 @@ def of_operations(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Pa
     made = json.loads(stack.manage("shell", "-c", OPERATED.format(shop.merchant_id)).splitlines()[-1])
     (folder / "close.json").write_text(json.dumps(made["close"]))
     return {
-        "https://pay.example.com": stack.base_url,
         # One transaction: an exception of another test may have the same payer, who then cannot be erased.
         "kbank:1234567890": pay_from_an_unknown_account(stack, shop, shop.qr_code()),
         "pac_...": re.findall(r"pac_\w+", made["account"])[0],
@@ -292,6 +291,7 @@ def of_restore(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path)
 # No merchant of the tests has a payment on it.
 QUIET_DAY = "2025-01-02"
 PREPARATIONS = {
+    "one-machine": lambda stack, *_: {"https://pay.example.com": stack.base_url},
     "operations": of_operations,
     "restore": of_restore,
     "webhooks": of_webhooks,
