@@ -7,9 +7,8 @@ import platform
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError
 
 from config.deployment import check, findings
-from config.deployment.findings import Finding, Level
+from config.deployment.findings import Level
 from config.env import env
 from core import clock
 from operations.metrics.families import PREFIX
@@ -31,47 +30,26 @@ MAY_HOLD_SECRETS = {"URL", "key", "keys", "address"}
 BACKUPS = ("backup-thaiqr@full", "backup-thaiqr@incr")
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What `examine` found. waiting: metrics that are not zero, by their names with labels."""
-
-    at: str
-    versions: Mapping[str, str]
-    settings: Mapping[str, str]
-    waiting: Mapping[str, float]
-    jobs: Mapping[str, str]
-    backups: Mapping[str, str]
-    findings: list[Finding]
-
-
-def examine() -> Page:
-    now, found = clock.now(), check.run(1, 1)
-    return Page(
-        clock.iso(now),
-        dict(_versions()),
-        dict(_settings()),
-        dict(_waiting()),
-        dict(_jobs()),
-        dict(_backups()),
-        sorted(found, key=lambda each: list(Level).index(each.level), reverse=True),
-    )
-
-
-def as_text(page: Page) -> str:
-    """What is wrong comes first."""
-    sections = {
-        "Versions": page.versions,
-        "Settings that are set": page.settings,
-        "Queues, clocks and what waits": page.waiting,
-        "Last nightly jobs": page.jobs,
-        "Last backups": page.backups,
+def examine() -> dict[str, Any]:
+    """By title. What is wrong comes first; what waits are metrics that are not zero."""
+    found = check.run(1, 1)
+    return {
+        "at": clock.iso(clock.now()),
+        "findings": sorted(found, key=lambda each: list(Level).index(each.level), reverse=True),
+        "versions": dict(_versions()),
+        "settings": dict(_settings()),
+        "queues, clocks and what waits": dict(_waiting()),
+        "last nightly jobs": dict(_jobs()),
+        "last backups": dict(_backups()),
     }
-    text = (
-        f"Thai QR Payments, {page.at}\n\n== What is wrong, and what to do\n{findings.as_text(page.findings)}"
-    )
-    for title, values in sections.items():
+
+
+def as_text(page: dict[str, Any]) -> str:
+    at, found, *_ = page.values()
+    text = f"Thai QR Payments, {at}\n\n== What is wrong, and what to do\n{findings.as_text(found)}"
+    for title, values in list(page.items())[2:]:
         lines = "".join(f"{name:<48}  {value}\n" for name, value in values.items())
-        text += f"\n== {title}\n" + (lines or "nothing\n")
+        text += f"\n== {title.capitalize()}\n{lines}"
     return text
 
 
@@ -107,23 +85,18 @@ def _waiting() -> Iterator[tuple[str, float]]:
 def _jobs() -> Iterator[tuple[str, str]]:
     with suppress(DatabaseError, InterfaceError):
         for run in JobRun.objects.newest_of_each_job():
-            if run.ended_at is None:
-                result = "not ended"
-            else:
-                result = run.error or f"{run.differences or 0} differences, {run.seconds or 0:.1f} s"
-            yield run.job, f"began {clock.iso(run.started_at)}: {result}"
+            found = f"{run.result.value}, {run.differences or 0} differences {run.error}".strip()
+            yield run.job, f"began {clock.iso(run.started_at)}: {found}"
 
 
 def _backups() -> Iterator[tuple[str, str]]:
     """By the units of systemd, if this machine has them. PostgreSQL's archive is among the findings."""
     with suppress(OSError):
         for name in BACKUPS:
-            last = _property(f"{name}.timer", "LastTriggerUSec")
-            if last:
+            if last := _property(f"{name}.timer", "LastTriggerUSec"):
                 yield name, f"{last}: {_property(f'{name}.service', 'Result')}"
 
 
 def _property(unit: str, name: str) -> str:
     command = ["systemctl", "show", "--property", name, "--value", unit]
-    done: Any = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    return str(done.stdout).strip()
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603

@@ -69,9 +69,8 @@ class Installer:
             sys.exit("Run it in the folder of the release, which has the folder deploy.")
         if before_restore and not has_settings:
             sys.exit(f"Copy these files from the safe first: {SAFE}.")
-        if not has_settings:
-            for name in QUESTIONS:
-                self.answer(name)
+        for name in () if has_settings else QUESTIONS:
+            self.answer(name)
         self._files_of_the_release()
         if not has_settings:
             self._settings()
@@ -168,18 +167,20 @@ class Installer:
         self._write("nginx/sites-available/thaiqr.conf", changed, "-m 644")
         _run(f"ln -sfn ../sites-available/thaiqr.conf {self.etc}/nginx/sites-enabled/thaiqr.conf")
         _run(f"rm -f {self.etc}/nginx/sites-enabled/default")
-        _run("nginx -t")
-        _run("systemctl reload nginx")
+        for command in ("nginx -t", "systemctl reload nginx"):
+            _run(command)
 
     def _database(self) -> None:
         if not _psql("SELECT 1 FROM pg_database WHERE datname = 'thaiqr'"):
             _say("The database and its roles")
-            logins = {
-                "POSTGRES_USER": "postgres",
-                "THAIQR_OWNER_PASSWORD": self._password("migration.env", "MIGRATION_DATABASE_URL"),
-                "THAIQR_DATABASE_PASSWORD": self._password("settings.env", "DATABASE_URL"),
-            }
-            _run(f"{AS_POSTGRES} sh -s", given=Path("deploy/compose/create-roles.sh").read_text(), **logins)
+            owner = self._password("migration.env", "MIGRATION_DATABASE_URL")
+            logins = {"POSTGRES_USER": "postgres", "THAIQR_OWNER_PASSWORD": owner}
+            logins["THAIQR_DATABASE_PASSWORD"] = self._password("settings.env", "DATABASE_URL")
+            _run(
+                f"{AS_POSTGRES} sh -s",
+                given=Path("deploy/compose/create-roles.sh").read_text(),
+                environ=logins,
+            )
             _psql("ALTER SYSTEM SET max_connections = 200")
             _run("systemctl restart postgresql@15-main")
         if not _succeeds(f"systemctl is-enabled {TIMERS}"):
@@ -224,10 +225,16 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _run(command: str, *more: str, given: str | None = None, is_checked: bool = True, **environ: str) -> None:
+def _run(
+    command: str,
+    *more: str,
+    given: str | None = None,
+    environ: Mapping[str, str] = {},
+    is_checked: bool = True,
+) -> None:
     """Run a program with the words of the command and what follows. Exits with a message if it fails."""
     words = [*command.split(), *more]
-    done = subprocess.run(words, input=given, env=os.environ | environ, text=True, check=False)  # noqa: S603
+    done = subprocess.run(words, input=given, env={**os.environ, **environ}, text=True, check=False)  # noqa: S603
     if is_checked and done.returncode:
         sys.exit(f"This command failed. Repair the cause, and run install again: {' '.join(words)}")
 
@@ -235,11 +242,10 @@ def _run(command: str, *more: str, given: str | None = None, is_checked: bool = 
 def _psql(statement: str, database: str = "postgres") -> str:
     words = [*AS_POSTGRES.split(), "psql", "-v", "ON_ERROR_STOP=1", "-Atc", statement, database]
     done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        sys.exit("PostgreSQL does not answer. Repair the cause, and run install again.")
-    return done.stdout.strip()
+    return (
+        done.stdout.strip() if done.returncode == 0 else sys.exit("Repair PostgreSQL, and run install again.")
+    )
 
 
 def _succeeds(command: str) -> bool:
-    done = subprocess.run(command.split(), capture_output=True, check=False)  # noqa: S603
-    return done.returncode == 0
+    return subprocess.run(command.split(), capture_output=True, check=False).returncode == 0  # noqa: S603

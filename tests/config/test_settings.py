@@ -16,8 +16,8 @@ READ_ELSEWHERE = re.compile(r"""os\.environ(?:\.get\(|\[)"([A-Z_]+)"|"([A-Z_]+)"
 PAGE = (ROOT / "docs" / "settings.md").read_text()
 ROWS = {name: (file, default.strip("`")) for name, file, default, _, _ in ROW.findall(PAGE)}
 FOR_COMPOSE = [
-    "POSTGRES_PASSWORD", "THAIQR_OWNER_PASSWORD", "THAIQR_DATABASE_PASSWORD", "VALKEY_PASSWORD", "SITE",
-    "STAFF_NETWORKS", "PROMETHEUS_NETWORKS",
+    "POSTGRES_PASSWORD", "THAIQR_OWNER_PASSWORD", "THAIQR_DATABASE_PASSWORD", "VALKEY_PASSWORD", "BACKUPS",
+    "SITE", "STAFF_NETWORKS", "PROMETHEUS_NETWORKS",
 ]  # fmt: skip
 EMPTY = {"required", "none", "empty"}
 

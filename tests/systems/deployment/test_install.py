@@ -62,7 +62,7 @@ class Machine:
         path.unlink(missing_ok=True)
         return found
 
-    def install(self, *, before_restore: bool = False, **changes: str) -> None:
+    def install(self, before_restore: bool = False, /, **changes: str) -> None:
         answers = {name: answer for name, answer in {**ANSWERS, **changes}.items() if answer}
         Installer(answers, {"CA_BUNDLE": "/etc/our.pem"}, self.etc).run(before_restore=before_restore)
 
@@ -176,11 +176,11 @@ def test_failed_step_ends_it_and_the_next_run_goes_on(machine: Machine) -> None:
 
 def test_machine_for_a_restore_stops_before_the_database(machine: Machine) -> None:
     with pytest.raises(SystemExit, match="Copy these files from the safe first: "):
-        machine.install(before_restore=True)
+        machine.install(True)
     (machine.etc / "thai-qr-payments").mkdir(parents=True)
     (machine.etc / "thai-qr-payments/settings.env").write_text("SECRET_KEY=kept\n")
     machine.calls()
-    machine.install(before_restore=True)
+    machine.install(True)
     assert machine.settings() == {"SECRET_KEY": "kept"}
     calls = machine.calls()
     assert position(calls, "nginx -t") > position(calls, "passphrase.conf")
@@ -200,7 +200,7 @@ def test_wrong_answer_is_refused_by_its_name_and_changes_nothing(
     machine: Machine, name: str, answer: str
 ) -> None:
     with pytest.raises(SystemExit, match=f"^--{name.replace('_', '-')} is not valid: "):
-        machine.install(**{name: answer})
+        machine.install(False, **{name: answer})
     assert (machine.calls(), list(machine.folder.glob("etc/*"))) == ([], [])
 
 
