@@ -4,7 +4,7 @@
 # docs/decisions/80-database-roles-and-backups.md.
 set -eu
 export THAIQR_OWNER_PASSWORD THAIQR_DATABASE_PASSWORD
-# The database comes last, so after a failure all can begin again.
+# The database comes after the roles, so after a failure with one of them all can begin again.
 psql --quiet --username="$POSTGRES_USER" --dbname=postgres --set=ON_ERROR_STOP=1 <<'SQL'
 \getenv owner_password THAIQR_OWNER_PASSWORD
 \getenv password THAIQR_DATABASE_PASSWORD
@@ -15,4 +15,7 @@ CREATE ROLE thaiqr_shop NOLOGIN ROLE thaiqr_app;
 CREATE ROLE thaiqr_owner LOGIN PASSWORD :'owner_password';
 CREATE ROLE thaiqr LOGIN PASSWORD :'password' IN ROLE thaiqr_app;
 CREATE DATABASE thaiqr OWNER thaiqr_owner;
+\connect thaiqr
+-- The age of the newest backup.
+GRANT EXECUTE ON FUNCTION pg_ls_waldir() TO thaiqr_app;
 SQL

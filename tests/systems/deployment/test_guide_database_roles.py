@@ -1,8 +1,11 @@
 """The roles of the guides give the service its rights, and a service without rights does not start."""
 
+import os
 import re
 import secrets
+import shutil
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +52,25 @@ def cluster() -> Iterator[Cluster]:
             server.wait()
             if server.stdout:
                 server.stdout.close()
+
+
+@pytest.mark.skipif(
+    shutil.which("psql") is None, reason="psql is not installed (apt install postgresql-client)"
+)
+def test_program_makes_logins_and_begins_again_if_the_database_was_not_made(cluster: Cluster) -> None:
+    server = psycopg.conninfo.conninfo_to_dict(cluster.url)
+    settings = {
+        "PGHOST": str(server["host"]), "PGPORT": str(server["port"]), "PGPASSWORD": str(server["password"]),
+        "POSTGRES_USER": str(server["user"]),
+        "THAIQR_OWNER_PASSWORD": "o'1", "THAIQR_DATABASE_PASSWORD": "s'2",
+    }  # fmt: skip
+    with psycopg.connect(cluster.url, autocommit=True) as admin:
+        admin.execute("CREATE ROLE thaiqr_app NOLOGIN")
+        subprocess.run(["sh", PROGRAM], env=os.environ | settings, check=True, capture_output=True)
+    address = f"host={server['host']} port={server['port']} dbname=thaiqr"
+    psycopg.connect(f"{address} user=thaiqr_owner", password="o'1").close()
+    with psycopg.connect(f"{address} user=thaiqr", password="s'2") as service:
+        service.execute("SELECT pg_ls_waldir()")
 
 
 def test_service_of_the_kubernetes_guide_has_its_rights(
