@@ -76,7 +76,8 @@ CONFIRMED_PERMISSIONS = {
     "reconciliation.returned_exception",
     "reconciliation.confirm_banktransaction",
     "transfers.complete_transfer", "transfers.resume_transfers",
-    "webhooks.manage_destinations", "operations.close_month", "settlements.close_question", "auth.change_user",
+    "webhooks.manage_destinations", "operations.close_month", "settlements.close_question",
+    "auth.change_user",
 }  # fmt: skip
 
 
