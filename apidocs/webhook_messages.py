@@ -43,6 +43,7 @@ MESSAGES: dict[str, tuple[ObjectType, Json]] = {
         PAYMENT_DATA | {"status": "failed", "failure_code": DECLINED_BY_BANK},
     ),
     EventType.PAYMENT_FEE_KNOWN: (PaymentFeeEventData, FEE_DATA),
+    EventType.PAYMENT_HOLD_LIFTED: (PaymentEventData, PAYMENT_DATA | {"payer_matches": "no"}),
     EventType.PAYMENT_EXCEPTION: (PaymentExceptionEventData, EXCEPTION_DATA | {"status": "expired"}),
     EventType.PAYMENT_EXCEPTION_RESOLVED: (
         PaymentExceptionEventData,

@@ -52,6 +52,7 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     (f"{LINK}/deactivate", PaymentLinkViewSet, {"post": "deactivate"}),
     ("payments", PaymentViewSet, {"get": "list", "post": "create"}),
     ("payments/<str:payment_id>", PaymentDetailViewSet, {"get": "retrieve"}),
+    ("payments/<str:payment_id>/lift-hold", PaymentViewSet, {"post": "lift_hold"}),
     ("payments/<str:payment_id>/timeline", TimelineViewSet, {"get": "list"}),
     ("payments/<str:payment_id>/exceptions", PaymentExceptionViewSet, {"get": "list"}),
     (f"{EXCEPTION}/accept", PaymentExceptionViewSet, {"post": "accept"}),

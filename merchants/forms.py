@@ -64,6 +64,15 @@ class NewMerchantForm(NameForm):
     )
 
 
+class HoldsForm(ReasonForm):
+    holds_payers = forms.ChoiceField(widget=forms.RadioSelect, label=_("Payments to hold"))
+
+    def __init__(self, row: Merchant, data: Any = None, *, user: Any) -> None:
+        super().__init__(row, data, user=user)
+        field: Any = self.fields["holds_payers"]
+        field.choices, field.initial = row._meta.get_field("holds_payers").flatchoices, row.holds_payers
+
+
 class TaxForm(ReasonForm):
     tax_id = forms.CharField(
         required=False,

@@ -14,6 +14,7 @@ from audit_trail.acts import Act
 from merchants import page_settings, services
 from merchants.forms import (
     PAGE_TEXTS,
+    HoldsForm,
     IssueKeyForm,
     NameForm,
     NewMerchantForm,
@@ -222,6 +223,20 @@ MERCHANT_ACTS = (
         label=_("Allow several open codes of a reference"),
         explain=_about(_("From now on, several open QR codes can have the same reference.")),
         **_refuse_references(False),
+    ),
+    _act(
+        slug="hold-payers",
+        label=_("Hold payments of other payers"),
+        act=Act.HELD_PAYERS_CHANGED,
+        permission="merchants.set_holds",
+        explain=_about(
+            _(
+                "From now on, such a payment of %(name)s succeeds and its money is credited, but it says: do "
+                "not ship yet. It needs the name or the account of the client in the code."
+            )
+        ),
+        run=lambda merchant, values, now: services.set_held_payers(merchant.pk, values["holds_payers"]),
+        form=HoldsForm,
     ),
     _act(
         slug="page-origins",

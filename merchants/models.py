@@ -40,6 +40,14 @@ class LateMoneyPolicy(models.TextChoices):
     ACCEPT = "accept"  # the payment succeeds
 
 
+class HoldsPayers(models.TextChoices):
+    """Which payments are held, because another person than the named client may have paid them."""
+
+    OFF = "off", "none"
+    NO = "no", "if another person paid than the named client"
+    UNKNOWN = "unknown", "also if the bank reports too little about who paid"
+
+
 class Merchant(models.Model):
     """A shop. A test merchant uses the sandbox bank, a live one the bank of its connection."""
 
@@ -70,6 +78,14 @@ class Merchant(models.Model):
         db_default=False,
         verbose_name="one open code per reference",
         help_text="Refuse a QR code whose reference another open code has.",
+    )
+    holds_payers = models.CharField(
+        max_length=7,
+        choices=HoldsPayers.choices,
+        default=HoldsPayers.OFF,
+        db_default=HoldsPayers.OFF,
+        verbose_name="held payments",
+        help_text="Whether a payment is held whose payer is not the client whom the merchant named.",
     )
     may_withdraw_unsettled = models.BooleanField(
         default=False,
@@ -121,6 +137,7 @@ class Merchant(models.Model):
             ("connect_bank", "Can connect merchants to their banks"),
             ("test_connection", "Can test the connections of merchants to their banks"),
             ("set_open_references", "Can decide whether a reference has one open code"),
+            ("set_holds", "Can decide which payments are held for their payer"),
             ("set_page_origins", "Can name the sites of a shop for its payment page"),
             ("set_page_settings", "Can set how payment pages show a shop, and whom payers can ask"),
             ("set_unsettled", "Can decide whether money can leave before the acquirer has paid it"),
@@ -145,6 +162,7 @@ class Merchant(models.Model):
                 name="merchant_sandbox_iff_test",
             ),
             known("late_money", LateMoneyPolicy, name="merchant_late_money_known"),
+            known("holds_payers", HoldsPayers, name="merchant_holds_payers_known"),
             models.CheckConstraint(
                 condition=models.Q(page_origins__len__lte=MAX_ORIGINS), name="merchant_few_page_origins"
             ),

@@ -20,7 +20,7 @@ from core.observing.security_log import SecurityEvent
 from core.thai import tax_ids
 from merchants import page_origins, secret_keys
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
-from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
+from merchants.models import ApiKey, HoldsPayers, LateMoneyPolicy, Merchant, Mode
 
 SANDBOX = "sandbox"
 MAX_OVERLAP_HOURS, DEFAULT_OVERLAP_HOURS = 168, 24
@@ -156,6 +156,12 @@ def refuse_open_references(merchant_id: str, is_on: bool) -> None:
     """Set whether a reference can have one open code only. It applies to codes that are made from now on."""
     with recorded(Act.OPEN_REFERENCES_CHANGED, Merchant.objects.get(pk=merchant_id)):
         Merchant.objects.filter(pk=merchant_id).update(refuses_open_reference=is_on)
+
+
+def set_held_payers(merchant_id: str, holds_payers: HoldsPayers) -> None:
+    """Set which payments that succeed from now on are held for their payer."""
+    with recorded(Act.HELD_PAYERS_CHANGED, Merchant.objects.get(pk=merchant_id)):
+        Merchant.objects.filter(pk=merchant_id).update(holds_payers=holds_payers)
 
 
 @transaction.atomic

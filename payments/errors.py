@@ -13,6 +13,11 @@ class PaymentNotRefundable(StateError):
     message = "This payment is {status}; only a succeeded payment can be refunded."
 
 
+class PaymentNotHeld(StateError):
+    code = "payment_not_held"
+    message = "This payment is not held: `hold` is null."
+
+
 class RefundAmountExceeded(StateError):
     code = "refund_amount_exceeded"
     message = "The amount is more than the remaining amount of this payment: {left}."

@@ -37,6 +37,17 @@ class PayerMatch(models.TextChoices):
     UNKNOWN = "unknown"  # a name or an account is missing or cut
 
 
+class PaymentHold(models.TextChoices):
+    """Why the merchant should not ship yet, by its `holds_payers`. It holds no money."""
+
+    PAYER_DIFFERS = "payer_differs", "another person paid"
+    PAYER_UNKNOWN = "payer_unknown", "the bank reports too little about who paid"
+
+
+HOLD_OF: dict[str, PaymentHold] = {
+    PayerMatch.NO: PaymentHold.PAYER_DIFFERS,
+    PayerMatch.UNKNOWN: PaymentHold.PAYER_UNKNOWN,
+}
 # The money came in.
 PAID_STATUSES = (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED)
 OPEN_REFERENCE = "payment_open_reference_unique"
@@ -121,6 +132,12 @@ class Payment(DigestedRow, StateMachine):
         null=True,
         help_text="Whether the payer is the client whom the merchant named. Empty if it named nobody.",
     )
+    hold = models.CharField(  # noqa: DJ001
+        max_length=13,
+        choices=PaymentHold.choices,
+        null=True,
+        help_text="Why the merchant should not ship yet.",
+    )
     card_last4 = models.CharField(max_length=4, null=True)  # noqa: DJ001
     card_brand = models.CharField(max_length=20, null=True)  # noqa: DJ001
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
@@ -156,6 +173,7 @@ class Payment(DigestedRow, StateMachine):
     objects = PaymentQuerySet.as_manager()
 
     class Meta:
+        permissions = [("lift_hold", "Can lift the hold of payments")]
         triggers = [
             triggers.Refuse(
                 "keep_rows",
@@ -204,6 +222,13 @@ class Payment(DigestedRow, StateMachine):
                 condition="NEW.payer_matches IS DISTINCT FROM OLD.payer_matches "
                 "AND NOT (OLD.payer_matches IS NULL AND OLD.completed_at IS NULL) "
                 "AND (OLD.payer_matches = 'unknown' AND NEW.payer_matches IN ('yes', 'no')) IS NOT TRUE",
+            ),
+            triggers.Refuse(
+                "hold_only_ends",
+                triggers.UPDATE,
+                "a payment is not held again",
+                condition="NEW.hold IS DISTINCT FROM OLD.hold AND OLD.completed_at IS NOT NULL "
+                "AND NEW.hold IS NOT NULL AND OLD.hold IS DISTINCT FROM 'payer_unknown'",
             ),
             triggers.set_once("completed_at", "a payment keeps when it was paid"),
             triggers.Refuse(
@@ -290,6 +315,15 @@ class Payment(DigestedRow, StateMachine):
             models.CheckConstraint(
                 condition=Q(payer_matches__isnull=True) | Q(completed_at__isnull=False),
                 name="payment_paid_has_payer_match",
+            ),
+            models.CheckConstraint(
+                condition=Q(hold__isnull=True)
+                | Q(status="succeeded", payer_matches__isnull=False)
+                & (
+                    Q(hold="payer_differs", payer_matches="no")
+                    | Q(hold="payer_unknown", payer_matches="unknown")
+                ),
+                name="payment_hold_of_its_payer",
             ),
             models.CheckConstraint(
                 condition=Q(amount__gte=1, amount__lte=200_000_000), name="payment_amount_in_range"

@@ -26,3 +26,4 @@ list_ = _payment(
     page={"searched_to": NotRequired[SearchedTo]},
 )
 retrieve = _payment("get_payment", scope=Scope.PAYMENTS_READ)
+lift_hold = _payment("lift_payment_hold", scope=Scope.PAYMENTS_WRITE)

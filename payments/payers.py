@@ -1,11 +1,20 @@
 """Who paid, and whether that is the client whom the merchant named."""
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from core import plain_text
 from core.thai import person_names
 from core.thai.person_names import Match
-from payments.models import Payment
+from merchants.models import HoldsPayers, Merchant
+from payments.models import HOLD_OF, PayerMatch, Payment
+
+HELD: Mapping[str, Collection[str]] = {
+    HoldsPayers.OFF: (),
+    HoldsPayers.NO: (PayerMatch.NO,),
+    HoldsPayers.UNKNOWN: (PayerMatch.NO, PayerMatch.UNKNOWN),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,19 @@ def matches(payment: Payment, payer: Payer) -> Match | None:
     if name and payer.name:
         found.add(person_names.compare(name, payer.name))
     return "no" if "no" in found else "yes" if "yes" in found else "unknown"
+
+
+def add_holds(changes: Sequence[tuple[Payment, dict[str, Any]]]) -> None:
+    """Add `hold` to the fields of payments that succeed, by the settings of their merchants.
+
+    One statement reads the settings, if the payer of a payment may not be the named client.
+    """
+    doubted = {payment.merchant_id for payment, fields in changes if fields["payer_matches"] in HOLD_OF}
+    merchants = Merchant.objects.filter(pk__in=doubted).values_list("pk", "holds_payers") if doubted else ()
+    settings = dict(merchants)
+    for payment, fields in changes:
+        match, held = fields["payer_matches"], HELD[settings.get(payment.merchant_id, HoldsPayers.OFF)]
+        fields["hold"] = HOLD_OF[match] if match in held else None
 
 
 def _last_four(account: str) -> str:

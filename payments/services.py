@@ -8,14 +8,15 @@ from typing import Any
 from django.conf import settings
 from django.db.models import F
 
-from core import money, vault
+from core import ids, money, vault
 from core.database import rows
 from core.database.state_machines import transition_all
 from ledger import services as ledger
 from ledger.models import AccountType
+from merchants.models import Merchant
 from payments import payers
-from payments.errors import PaymentNotRefundable, RefundAmountExceeded
-from payments.models import PayerMatch, Payment, PaymentStatus
+from payments.errors import PaymentNotFound, PaymentNotHeld, PaymentNotRefundable, RefundAmountExceeded
+from payments.models import HOLD_OF, PayerMatch, Payment, PaymentStatus
 from payments.payers import Payer
 from payments.shapes import event_data
 from transactions import services as transactions
@@ -89,6 +90,7 @@ def succeed(paid: Sequence[PaidPayment], *, source: str, now: datetime) -> None:
             **_payer_fields(each.payment, each.payer),
         }
         changes.append((each.payment, fields))
+    payers.add_holds(changes)
     transition_all(changes, PaymentStatus.SUCCEEDED)
     payments = [each.payment for each in paid]
     credits = [
@@ -140,13 +142,31 @@ def correct_fee(payment: Payment, fee: ledger.Fee, *, source: str, now: datetime
     )
 
 
-def add_payer_details(payment: Payment, payer: Payer) -> None:
-    """Store the payer details of a later report. Stored details do not change."""
-    fields = _payer_fields(payment, payer)
+def add_payer_details(payment: Payment, payer: Payer, *, now: datetime) -> None:
+    """Store the payer details of a later report, and end the hold if the payer is the named client.
+
+    Stored details do not change.
+    """
+    fields, was_held = _payer_fields(payment, payer), payment.hold is not None
     new = {name: value for name, value in fields.items() if value and not getattr(payment, name)}
     if payment.payer_matches == PayerMatch.UNKNOWN and fields["payer_matches"]:
         new["payer_matches"] = fields["payer_matches"]
+        new["hold"] = HOLD_OF.get(fields["payer_matches"]) if was_held else None
     payment.set_fields(**new)
+    if was_held and payment.hold is None:
+        publish("payment.hold_lifted", [payment], now)
+
+
+def lift_hold(merchant: Merchant, payment_id: str, *, now: datetime) -> Payment:
+    """End the hold of a payment: the merchant knows its payer. Raises PaymentNotFound, PaymentNotHeld."""
+    mine = Payment.objects.of(merchant)
+    payment = ids.find(payment_id, "pay_", lambda: mine.locked(payment_id), PaymentNotFound)
+    if payment.hold is None:
+        raise PaymentNotHeld()
+    payment.merchant = merchant
+    payment.set_fields(hold=None, updated_at=now)
+    publish("payment.hold_lifted", [payment], now)
+    return payment
 
 
 def fail(payment: Payment, *, failure_code: str, now: datetime) -> None:
@@ -219,7 +239,7 @@ def complete_refund(payment: Payment, amount: int, *, now: datetime) -> None:
     """Record that reserved money went back. A payment becomes refunded when all of it went back."""
     _change_refund_amounts(payment, refunding=-amount, refunded=amount, updated_at=now)
     if payment.amount_refunded == payment.received:
-        payment.transition(PaymentStatus.REFUNDED)
+        payment.transition(PaymentStatus.REFUNDED, hold=None)
         transactions.mark_refunded(payment_id=payment.id)
 
 

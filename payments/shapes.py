@@ -27,7 +27,7 @@ from core.http.objects import (
 from merchants.models import Mode
 from payments import match_results
 from payments.explanations import UNMATCHED_MONEY
-from payments.models import HELD_STATUSES, PayerMatch, Payment, PaymentException, PaymentStatus
+from payments.models import HELD_STATUSES, PayerMatch, Payment, PaymentException, PaymentHold, PaymentStatus
 
 # Exceptions that the object of a payment shows. `GET .../exceptions` lists all.
 MAX_SHOWN = 20
@@ -163,6 +163,13 @@ class PaymentObject(TypedDict):
         "names may be cut, and in Thai or Latin letters. `unknown`: the bank reports too little. Null until "
         "it is paid, and if you named nobody. `no` is no proof of fraud: look before you ship.",
     ]
+    hold: Annotated[
+        str | None,
+        one_of(PaymentHold),
+        "Not null: do not ship yet, because another person paid than you named, or the bank reports too "
+        "little about who paid. Ask the customer, then lift it or refund the payment. Null unless your shop "
+        "holds such payments by its settings. It holds no money.",
+    ]
     payer: Annotated[Payer | None, "Null until a bank has reported the payer, and for cards."]
     bank_reference: Annotated[str | None, {"pattern": "^.{1,64}$"}, "The bank's id of the payer's transfer."]
     refunds: RefundSummary
@@ -192,6 +199,7 @@ class PaymentEventData(_PaymentAtEvent):
     payer_matches: NotRequired[
         Annotated[str, one_of(PayerMatch), "As in the payment object; absent if you named nobody."]
     ]
+    hold: NotRequired[Annotated[str, one_of(PaymentHold), "Do not ship yet; absent if it is not held."]]
 
 
 class PaymentFeeEventData(_PaymentAtEvent):
@@ -245,6 +253,7 @@ def payment_object(payment: Payment, now: datetime) -> PaymentObject:
         "exceptions": [exception_object(each) for each in exceptions[-MAX_SHOWN:]],
         "exceptions_has_more": len(exceptions) > MAX_SHOWN,
         "payer_matches": payment.payer_matches,
+        "hold": payment.hold,
         "payer": _payer(payment),
         "bank_reference": payment.bank_reference,
         "refunds": {
@@ -270,6 +279,8 @@ def event_data(payment: Payment) -> PaymentEventData:
         data |= {"fee": payment.fee, "fee_vat": payment.fee_vat, "net": payment.net}
     if payment.payer_matches is not None:
         data["payer_matches"] = payment.payer_matches
+    if payment.hold is not None:
+        data["hold"] = payment.hold
     return data
 
 

@@ -7,14 +7,14 @@ from counts import listing
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from payments import card_responses, cards, search
+from payments import card_responses, cards, search, services
 from payments import openapi as docs
 from payments.models import PAYMENTS, Payment
 from payments.shapes import PaymentObject, load_exceptions, payment_object
 
 
 class PaymentViewSet(MerchantViewSet):
-    """Pay by card and list payments."""
+    """Pay by card, list payments, and lift their holds."""
 
     @docs.list_
     def list(self, request: Request) -> ApiResponse:
@@ -44,3 +44,9 @@ class PaymentViewSet(MerchantViewSet):
         fields.pop("currency")
         purchase = cards.draft(merchant=merchant_of(request), now=clock.now(), **fields)
         return card_responses.job(purchase, clock.now)
+
+    @docs.lift_hold
+    @idempotent
+    def lift_hold(self, request: Request, payment_id: str) -> Job:
+        merchant, now = merchant_of(request), clock.now()
+        return lambda: payment_object(services.lift_hold(merchant, payment_id, now=now), now)

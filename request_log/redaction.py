@@ -45,7 +45,7 @@ KEPT = frozenset({
     "available", "awaiting_approval", "balance_after", "bank_reports", "card_payments", "completed",
     "consecutive_failures", "currency", "deliveries", "difference_seconds", "duration_ms",
     "exceptions_has_more", "expired", "expires_in_hours", "expiry_minutes", "fee", "fee_vat", "format",
-    "gross", "has_more", "http_status", "inquiries", "lang", "language", "last_ping_status", "limit",
+    "gross", "has_more", "hold", "http_status", "inquiries", "lang", "language", "last_ping_status", "limit",
     "livemode", "max", "max_payments", "min", "net", "net_display", "number", "offset", "ok",
     "open_codes", "oldest_due_seconds", "owed", "payment_links", "payments", "pending",
     "pending_settlement", "pending_settlement_after", "pending_settlement_amount", "qr_codes",

@@ -84,7 +84,8 @@ _register(
     fields=[
         *("status_now", "baht", "received_baht", "fee_baht", "fee_vat_baht", "net_baht"),
         *("refunded_baht", "refunding_baht", "reference", "description", "metadata"),
-        *("payer_name", "payer_bank_code", "payer_account_masked", "bank_reference"),
+        *("payer_name", "payer_bank_code", "payer_account_masked", "payer_matches"),
+        *("hold_words", "bank_reference"),
         *("failure_code", "created_at", "expires_at", "completed_at"),
     ],
     export_columns=[
@@ -195,7 +196,7 @@ _register(
     search_fields=(),
     sortable_by=(),
     fields=[
-        *("name", "mode", "late_money", "refuses_open_reference", "page_origins"),
+        *("name", "mode", "late_money", "refuses_open_reference", "holds_payers", "page_origins"),
         *("tax_id", "tax_branch", "withholds_tax", "created_at", "suspended_at"),
     ],
     object_acts=MERCHANT_ACTS + PAYOUT_ACTS + PAYOUT_SCHEDULE_ACTS,

@@ -38,6 +38,7 @@ MESSAGES = {
     "payout_account_not_allowed": "{account} is not on the merchant's list of payout accounts.",
     "payout_account_too_new": "{account} is on the list of payout accounts, but can be used only from "
     "{usable_at}.",
+    "payment_not_held": "This payment is not held: `hold` is null.",
     "processing_error": "The acquirer could not process the card.",
     "rate_limit_exceeded": "Too many requests with this key. Try again in {retry_after} s.",
     "reference_in_use": "QR code {id} has this reference and is open. Show it again, or expire it first.",

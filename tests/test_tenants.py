@@ -25,6 +25,7 @@ from config.urls import API_ROUTES, PLAIN_PREFIX, THAI_PREFIX
 from console.people.roles import ShopRole
 from core import clock, ids
 from merchants import secret_keys, services
+from merchants.models import HoldsPayers
 from operations.data_protection import shop_fence
 from request_log.models import RequestRecord
 from shop.site import site as shop_site
@@ -130,6 +131,13 @@ def an_exception(shop: Shop) -> str:
     return str(found["exception_id"])
 
 
+def a_held_payment(shop: Shop) -> str:
+    services.set_held_payers(shop.merchant.pk, HoldsPayers.NO)
+    code = shop.qr_code(client_name="Somying Jaidee")
+    SandboxBankClient(new_client()).notify(code)
+    return str(code["payment_id"])
+
+
 def a_request(shop: Shop) -> str:
     return RequestRecord.objects.get(pk=make_records(shop, 1)[0]).request_id
 
@@ -188,7 +196,8 @@ def test_tenant_test_covers_every_path_parameter() -> None:
 def test_object_of_another_merchant_is_404_like_an_unknown_object(
     route: Route, shop: Shop, other_shop: Shop
 ) -> None:
-    owned = {name: OWNED[name](shop) for name in route.parameters}
+    builders = OWNED | ({"payment_id": a_held_payment} if route.path.endswith("/lift-hold") else {})
+    owned = {name: builders[name](shop) for name in route.parameters}
     unknown = {name: ids.new(f"{found.partition('_')[0]}_", clock.now()) for name, found in owned.items()}
     other = ask(other_shop.http, route, route.at(owned), bearer(other_shop))
     nobodys = ask(other_shop.http, route, route.at(unknown), bearer(other_shop))

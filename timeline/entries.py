@@ -30,6 +30,7 @@ class TimelineEntryType(StrEnum):
     CARD_INQUIRY = "acquirer.inquiry"  # we asked the acquirer about a charge
     NOTIFICATION = "bank.notification"  # in a callback, or in an answer to an inquiry
     FEE_KNOWN = "payment.fee_known"  # the bank or acquirer said later what it takes
+    HOLD_LIFTED = "payment.hold_lifted"  # the merchant or staff know the payer, or the bank named the client
     CONTRADICTION = "bank.contradiction"  # a bank or acquirer contradicts our final status
     STATEMENT = "bank.statement"  # a statement line reports the money
     POLICY_ACCEPTED = "policy.accepted"  # by the merchant's policy for late money

@@ -44,12 +44,14 @@ def ended(context: PaymentContext) -> list[EntrySource]:
     failed = _events(payment, EventType.PAYMENT_FAILED)
     if payment.status != PaymentStatus.FAILED:
         failed = failed.none()
+    to_lifted = partial(_event, TimelineEntryType.HOLD_LIFTED, explanations.HOLD_LIFTED, {})
     not_paid = explanations.NOT_PAID.format(reason=failures.words(payment.failure_code))
     to_success = partial(_event, TimelineEntryType.SUCCEEDED, paid, paid_details)
     to_failure = partial(_event, TimelineEntryType.FAILED, not_paid, {"failure_code": payment.failure_code})
     return [
         EntrySource(_events(payment, EventType.PAYMENT_SUCCEEDED), "created_at", to_success),
         EntrySource(failed, "created_at", to_failure),
+        EntrySource(_events(payment, EventType.PAYMENT_HOLD_LIFTED), "created_at", to_lifted),
         EntrySource(_events(payment, EventType.PAYMENT_FEE_KNOWN).defer(None), "created_at", _fee),
     ]
 

@@ -300,6 +300,7 @@ class EventType(StrEnum):
     PAYMENT_FAILED = "payment.failed"
     PAYMENT_PENDING = "payment.pending"
     PAYMENT_FEE_KNOWN = "payment.fee_known"
+    PAYMENT_HOLD_LIFTED = "payment.hold_lifted"
     PAYMENT_EXCEPTION = "payment.exception"
     PAYMENT_EXCEPTION_RESOLVED = "payment.exception_resolved"
     WITHDRAWAL_PROCESSED = "withdrawal.processed"

@@ -81,6 +81,7 @@ class MerchantPageAdmin(MerchantAdmin):
         "late_money",
         "may_withdraw_unsettled",
         "refuses_open_reference",
+        "holds_payers",
         "page_origins",
         "tax_id",
         "tax_branch",

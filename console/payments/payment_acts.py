@@ -11,6 +11,7 @@ from audit_trail.act_pages import ObjectAct, ReasonForm
 from audit_trail.acts import Act
 from core import money
 from core.console.form_fields import BahtField
+from payments import services as payments
 from payments.models import Payment, PaymentStatus
 from qrcodes import services as qr_codes
 from refunds import services as refunds
@@ -78,6 +79,10 @@ def _is_expirable(payment: Payment, now: datetime) -> bool:
     return payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
 
 
+def _lift_hold(payment: Payment, values: dict[str, Any], now: datetime) -> None:
+    payments.lift_hold(payment.merchant, payment.id, now=now)
+
+
 PAYMENT_ACTS = (
     ObjectAct(
         slug="refund",
@@ -99,5 +104,16 @@ PAYMENT_ACTS = (
         run=_expire,
         is_possible=_is_expirable,
         is_dangerous=True,
+    ),
+    ObjectAct(
+        slug="lift-hold",
+        label=gettext_lazy("Lift the hold"),
+        act=Act.HOLD_LIFTED,
+        permission="payments.lift_hold",
+        explain=lambda payment: _(
+            "The merchant gets payment.hold_lifted, and ships. Do it when you know who paid, and why."
+        ),
+        run=_lift_hold,
+        is_possible=lambda payment, now: payment.hold is not None,
     ),
 )

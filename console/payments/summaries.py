@@ -146,7 +146,9 @@ def _of_payment_status(payment: Payment, now: datetime) -> Summary:
             paid = of_payments.PAID_AT.format(amount=money.display(payment.received), at=at)
             if payment.amount_refunded:
                 rest = _("%(amount)s was refunded.") % {"amount": money.display(payment.amount_refunded)}
-            return Summary(f"{paid} {rest}", "good")
+            if payment.hold:
+                rest = of_payments.HOLD_ADVICE.format(why=payment.get_hold_display())
+            return Summary(f"{paid} {rest}", "wait" if payment.hold else "good")
         case PaymentStatus.REFUNDED if payment.refunds.exclude(reversal=None).exists():
             amount = money.display(payment.amount_refunded)
             return Summary(of_refunds.ALL_REVERSED.format(amount=amount), "bad")

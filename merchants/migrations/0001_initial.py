@@ -54,6 +54,7 @@ class Migration(migrations.Migration):
                 ('reference3', models.CharField(blank=True, default='', help_text='Sent in each code if given.', max_length=20)),
                 ('late_money', models.CharField(choices=[('review', 'review'), ('accept', 'Accept')], default='review', help_text='Whether a payment after the expiry of its code succeeds.', max_length=6, verbose_name='paid after expiry')),
                 ('refuses_open_reference', models.BooleanField(db_default=False, default=False, help_text='Refuse a QR code whose reference another open code has.', verbose_name='one open code per reference')),
+                ('holds_payers', models.CharField(choices=[('off', 'none'), ('no', 'if another person paid than the named client'), ('unknown', 'also if the bank reports too little about who paid')], db_default='off', default='off', help_text='Whether a payment is held whose payer is not the client whom the merchant named.', max_length=7, verbose_name='held payments')),
                 ('may_withdraw_unsettled', models.BooleanField(db_default=False, default=False, help_text='Money of card payments is available before the acquirer has paid it.', verbose_name='withdraws before settlement')),
                 ('page_origins', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=255), blank=True, db_default=[], default=list, help_text='Origins that may frame the payment page, and to which it links back.', size=None, verbose_name='sites of the shop')),
                 ('tax_id', models.CharField(blank=True, db_default='', default='', help_text='13 digits, for the accountant.', max_length=13)),
@@ -64,7 +65,7 @@ class Migration(migrations.Migration):
                 ('suspended_at', models.DateTimeField(blank=True, help_text='Since then its keys are refused, and it makes no codes and sends no money.', null=True)),
             ],
             options={
-                'permissions': [('suspend_merchant', 'Can suspend merchants, and lift that'), ('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_page_settings', 'Can set how payment pages show a shop, and whom payers can ask'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
+                'permissions': [('suspend_merchant', 'Can suspend merchants, and lift that'), ('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_holds', 'Can decide which payments are held for their payer'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_page_settings', 'Can set how payment pages show a shop, and whom payers can ask'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
             },
         ),
         migrations.CreateModel(
@@ -109,6 +110,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='merchant',
             constraint=models.CheckConstraint(condition=models.Q(('late_money__in', ['review', 'accept'])), name='merchant_late_money_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='merchant',
+            constraint=models.CheckConstraint(condition=models.Q(('holds_payers__in', ['off', 'no', 'unknown'])), name='merchant_holds_payers_known'),
         ),
         migrations.AddConstraint(
             model_name='merchant',

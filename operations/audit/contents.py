@@ -15,7 +15,7 @@ from core.clock import iso
 from core.database import rows
 from core.digests import DigestedRow
 from operations.audit.rules import CREDITED
-from payments.models import PayerMatch, Payment, PaymentException
+from payments.models import HOLD_OF, PayerMatch, Payment, PaymentException
 from payments.shapes import event_data
 from reconciliation.models import BankTransaction
 from refunds.models import Refund
@@ -34,7 +34,7 @@ SUBJECT_IDS = ("payment_id", "refund_id", "withdrawal_id", "exception_id", "sett
 # All columns of payments would take most of the time.
 PAYMENT_COLUMNS = (
     "status", "amount", "currency", "qr_code_id", "reference", "metadata", "failure_code", "amount_received",
-    "fee", "fee_vat", "payment_link_id", "payer_matches",
+    "fee", "fee_vat", "payment_link_id", "payer_matches", "hold",
 )  # fmt: skip
 # The data of events. An exception is compared with its payment.
 DATA_OF: list[tuple[QuerySet[Any], Callable[[Any], Mapping[str, Any]]]] = [
@@ -51,6 +51,7 @@ DATA_OF: list[tuple[QuerySet[Any], Callable[[Any], Mapping[str, Any]]]] = [
 # What an object may have changed since. The note of a refund is erased with its payer.
 CHANGING = {
     "status", "awaiting_approval", "pending_reason", "updated_at", "note", "bank_name", "payer_matches",
+    "hold",
 }  # fmt: skip
 # What never changes once the object has the status of the event.
 FINAL = {"failure_code", "completed_at", "bank_reference", "amount_received"}
@@ -61,6 +62,7 @@ STATUSES = {
     "withdrawal.processed": {"processing"},
     "payment.failed": {"failed", "expired"},
     "payment.fee_known": {"succeeded", "refunded"},
+    "payment.hold_lifted": {"succeeded"},
     "settlement.arrived": {"arrived", "differs"},
 }
 FEES_BEFORE = """
@@ -212,6 +214,7 @@ def _is_about(
         all(data.get(name) == now.get(name) for name in names)
         and any(all(data.get(name) in (None, each.get(name)) for name in LATER) for each in fees)
         and (state.startswith("exception") or data["status"] in STATUSES.get(kind, {state}))
+        and data.get("hold") in (None, HOLD_OF.get(data.get("payer_matches", "")))
         and data.get("payer_matches") in (None, PayerMatch.UNKNOWN, now.get("payer_matches"))
         and (is_as_now or data["failure_code"] in (None, now["failure_code"]))
     )

@@ -89,7 +89,7 @@ def _apply_again(match: Match, now: datetime) -> None:
     if credited_payment is not None:
         # Refunds may wait for details of the payer. Last, so that no return is ordered for money that the
         # bank has reversed.
-        payments.add_payer_details(credited_payment, bank_transaction.payer)
+        payments.add_payer_details(credited_payment, bank_transaction.payer, now=now)
         refunds.send_waiting(credited_payment, now=now)
 
 

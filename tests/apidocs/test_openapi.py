@@ -25,6 +25,8 @@ from core.thai import thaiqr
 from core.thai.slips import parse_slip
 from idempotency.errors import InvalidIdempotencyKey
 from idempotency.views import read_key
+from merchants.models import HoldsPayers
+from merchants.services import set_held_payers
 from tests.conftest import SandboxBankClient, Shop
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.conftest import served_by
@@ -309,9 +311,11 @@ def test_openapi_amounts_ids_and_times_have_format_and_limits() -> None:
 @pytest.mark.slow
 def test_payment_webhooks_match_the_openapi_schema(shop: Shop, bank: SandboxBankClient) -> None:
     """But for that of a fee that is known later, see `test_fees.py`."""
-    paid = shop.qr_code(reference="order 17", metadata={"table": 4})
+    set_held_payers(shop.merchant.pk, HoldsPayers.NO)
+    paid = shop.qr_code(reference="order 17", metadata={"table": 4}, client_name="Somying Jaidee")
     declined, ended, odd = shop.qr_code(), shop.qr_code(), shop.qr_code()
     bank.notify(paid)
+    shop.post(f"/v1/payments/{paid['payment_id']}/lift-hold")
     bank.notify(odd, satang=1)
     (found,) = shop.payment(odd["payment_id"])["exceptions"]
     shop.post(f"/v1/payments/{odd['payment_id']}/exceptions/{found['exception_id']}/accept")

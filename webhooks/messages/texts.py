@@ -25,6 +25,7 @@ WORDS: dict[str, str | Promise] = {
     EventType.PAYMENT_FAILED: gettext_lazy("Not paid"),
     EventType.PAYMENT_PENDING: gettext_lazy("Waiting for payment"),
     EventType.PAYMENT_FEE_KNOWN: gettext_lazy("Fee of a payment known"),
+    EventType.PAYMENT_HOLD_LIFTED: gettext_lazy("Hold lifted, it can be shipped"),
     EventType.PAYMENT_EXCEPTION: gettext_lazy("Money that does not fit a payment"),
     EventType.PAYMENT_EXCEPTION_RESOLVED: gettext_lazy("Decided about money that did not fit"),
     EventType.WITHDRAWAL_PENDING: gettext_lazy("Withdrawal requested"),

@@ -1,10 +1,10 @@
 SELECT counts_count_list(
     'events', 'webhooks_event', 'type',
     all_kinds => $$type IN (
-        'payment.succeeded', 'payment.failed', 'payment.pending', 'payment.fee_known', 'payment.exception',
-        'payment.exception_resolved', 'withdrawal.processed', 'withdrawal.succeeded', 'withdrawal.failed',
-        'withdrawal.pending', 'refund.completed', 'refund.failed', 'settlement.arrived', 'webhook.ping',
-        'destination.ping'
+        'payment.succeeded', 'payment.failed', 'payment.pending', 'payment.fee_known', 'payment.hold_lifted',
+        'payment.exception', 'payment.exception_resolved', 'withdrawal.processed', 'withdrawal.succeeded',
+        'withdrawal.failed', 'withdrawal.pending', 'refund.completed', 'refund.failed', 'settlement.arrived',
+        'webhook.ping', 'destination.ping'
     )$$
 );
 SELECT counts_count_list('deliveries', 'webhooks_delivery', $$event_type || '/' || state$$, 'endpoint_id');

@@ -17,6 +17,7 @@ export const ROUTES = {
   create_payment: ["POST", "/v1/payments"],
   list_payments: ["GET", "/v1/payments"],
   get_payment: ["GET", "/v1/payments/{payment_id}"],
+  lift_payment_hold: ["POST", "/v1/payments/{payment_id}/lift-hold"],
   get_payment_timeline: ["GET", "/v1/payments/{payment_id}/timeline"],
   list_payment_exceptions: ["GET", "/v1/payments/{payment_id}/exceptions"],
   accept_payment_exception: ["POST", "/v1/payments/{payment_id}/exceptions/{exception_id}/accept"],

@@ -127,6 +127,11 @@ export class Payments extends Resource {
     }
   }
 
+  /** Say that you know who paid a payment whose `hold` is set. */
+  liftHold(payment_id: string, options: PostOptions = {}): Promise<Answer<"lift_payment_hold">> {
+    return this.send("lift_payment_hold", { ids: { payment_id }, options });
+  }
+
   /** List or search payments, the newest first. */
   list(filters: Filters<"list_payments"> = {}, options: RequestOptions = {}): Pages<Item<"list_payments", "payments">> {
     return this.pages("list_payments", "payments", byCursor("payment_id"), filters, { options });

@@ -262,8 +262,8 @@ SELECT concat_ws(' ', subject_id, 'payment.fee_known'),
 FROM ledger_journal AS journal JOIN payments_payment AS payment ON payment.id = subject_id
 WHERE type IN {FEE_TYPES} GROUP BY subject_id, payment.merchant_id
 -- found
--- Three events are optional: `payment.failed` of an expired code (see EXPIRY_EVENTS), `payment.pending` of a card
--- payment, and `payment.fee_known` of a fee of zero, which has no journal.
+-- Four events are optional: `payment.failed` of an expired code (see EXPIRY_EVENTS), `payment.pending` of a card
+-- payment, `payment.fee_known` of a fee of zero, which has no journal, and `payment.hold_lifted`.
 SELECT concat_ws(' ', subject_id, type), concat(count(*) - CASE WHEN {IS_AFTER_ZERO} THEN 1 ELSE 0 END,
     ' to ', event.merchant_id)
 FROM webhooks_event AS event
@@ -274,6 +274,7 @@ GROUP BY subject_id, type, event.merchant_id, payment.id, charge.state
 HAVING count(*) > 1 OR event.merchant_id IS DISTINCT FROM payment.merchant_id OR (CASE type
     WHEN 'payment.failed' THEN
         payment.qr_code_id IS NOT NULL AND payment.status IN ('expired', 'succeeded', 'refunded')
+    WHEN 'payment.hold_lifted' THEN payment.hold IS NULL AND payment.payer_matches IS NOT NULL
     WHEN 'payment.pending' THEN charge.state = 'completed'
     WHEN 'payment.fee_known' THEN payment.fee = 0
         AND NOT EXISTS (SELECT FROM ledger_journal WHERE subject_id = payment.id AND type IN {FEE_TYPES})

@@ -27,7 +27,8 @@ from console.people.roles import Role
 from core import clock, ids
 from core.http.scopes import Scope
 from merchants.bank_acts import BANK_ACTS
-from merchants.models import Merchant
+from merchants.models import HoldsPayers, Merchant
+from merchants.services import set_held_payers
 from operations.audit.month_close.categories import Category
 from operations.models import DailyClose, MonthClose
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
@@ -70,7 +71,14 @@ ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
 MERCHANT_SLUGS = (
     *("issue-key", "accept-late-money", "review-late-money", "rename", "tax-details"),
     *("withdraw-unsettled", "wait-for-settlement", "set-fees"),
-    *("refuse-open-references", "allow-open-references", "page-origins", "page-settings", "test-connection"),
+    *(
+        "refuse-open-references",
+        "allow-open-references",
+        "hold-payers",
+        "page-origins",
+        "page-settings",
+        "test-connection",
+    ),
     *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
     *("set-nightly-payout", "stop-nightly-payout", "suspend", "lift-suspension"),
     "invite-owner",
@@ -156,6 +164,9 @@ class World:
         seller.refund(self.payment_id, amount=100)
         refund = Refund.objects.get()
         claim = claim_of(shop, bank)
+        set_held_payers(shop.merchant.pk, HoldsPayers.NO)
+        held = shop.qr_code(client_name="Somying Jaidee")
+        bank.notify(held)
         seller.paid()
         withdrawn(shop, amount=101)
         withdrawn(shop, amount=103)
@@ -180,6 +191,7 @@ class World:
         self.rows_of_acts = {
             ("payments.payment", "refund"): self.payment_id,
             ("payments.payment", "expire"): shop.qr_code()["payment_id"],
+            ("payments.payment", "lift-hold"): held["payment_id"],
             ("links.paymentlink", "deactivate"): link["payment_link_id"],
             ("webhooks.delivery", "resend"): Delivery.objects.latest("pk").pk,
             ("refunds.refund", "cancel"): refund.pk,
@@ -306,6 +318,7 @@ def probes(world: World) -> Iterator[Probe]:
             "email": "malee@shop.example",
             "mode": "live",
             "late_money": "review",
+            "holds_payers": "unknown",
             "bank_code": "014",
             "bank_account": "4057654321",
             "account_name": "Malee",

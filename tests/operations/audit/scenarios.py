@@ -12,6 +12,8 @@ from django.db.models import F
 from banks import ChargeResult, ReportedTransfer, SettledItem, TransferResult
 from core import clock
 from links import services as links
+from merchants import services as merchants
+from merchants.models import HoldsPayers
 from payments import cards, expiry_sweep
 from reconciliation.exceptions import acquirer_transfers
 from reconciliation.matching.order_completion import HANDLERS
@@ -41,7 +43,10 @@ CHARGED = ChargeResult("succeeded", "chrg_1", None, "visa", "4242")
 
 
 def pay(refund_shop: RefundShop, serving: Serving) -> None:
-    refund_shop.paid(client_name="Somying Rakdee")
+    """By another payer: the payment is held, and then not."""
+    merchants.set_held_payers(refund_shop.shop.merchant.pk, HoldsPayers.NO)
+    payment_id = refund_shop.paid(client_name="Somying Rakdee")
+    assert refund_shop.shop.post(f"/v1/payments/{payment_id}/lift-hold").status_code == 200
 
 
 def wait(refund_shop: RefundShop, serving: Serving) -> None:

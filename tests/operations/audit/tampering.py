@@ -284,6 +284,9 @@ TAMPERINGS = {
         duplicate_event("payment.pending"),
         duplicate_event("payment.succeeded"),
         duplicate_event("payment.failed"),
+        duplicate_event("payment.hold_lifted"),
+        ("UPDATE payments_payment SET hold = 'payer_differs' WHERE payer_matches = 'no' "
+        "AND status = 'succeeded'"),
         f"UPDATE webhooks_event SET merchant_id = 'mch_other' WHERE id = {EVENT.format('payment.failed')}",
         f"UPDATE webhooks_event SET type = 'payment.failed' WHERE id = {EVENT.format('payment.pending')}",
     ],
@@ -702,7 +705,8 @@ CONTENT_TAMPERINGS: list[str | Callable[[], str]] = [
         partial(change_message, kind, name)
         for kind, names in {
             "payment.succeeded":
-                "status reference qr_code_id currency amount_display failure_code metadata amount_received",
+                "status reference qr_code_id currency amount_display failure_code metadata amount_received "
+                "hold",
             "payment.exception": "currency qr_code_id",
             "refund.completed": "status reason transaction_id created_at completed_at",
             "refund.failed": "failure_code",

@@ -208,14 +208,21 @@ def test_listen_shows_an_endpoint_that_does_not_answer(thaiqr: CommandLine, shop
 
 # These follow minutes later, when the service asks the acquirer.
 LATER = {"payment.fee_known", "settlement.arrived"}
+# Only if the settings of the shop hold such payments.
+HELD = "payment.hold_lifted"
 
 
-@pytest.mark.parametrize("event", sorted(set(triggers.EVENTS) - LATER))
+@pytest.mark.parametrize("event", sorted(set(triggers.EVENTS) - LATER - {HELD}))
 def test_trigger_makes_its_event_happen(thaiqr: CommandLine, shop_client: ShopClient, event: str) -> None:
     made = thaiqr.ok("trigger", event, "--json").json
     name = f"{event.partition('.')[0]}_id"
     about = [each["data"][name] for each in shop_client.get(f"/v1/events?event={event}&limit=20")["events"]]
     assert made[name] in about
+
+
+def test_trigger_of_a_lifted_hold_needs_the_setting(thaiqr: CommandLine) -> None:
+    refused = thaiqr("trigger", HELD)
+    assert (refused.code, "This payment is not held" in refused.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("event", sorted(LATER))

@@ -20,6 +20,7 @@ EventType = Literal[
     "payment.succeeded",
     "payment.failed",
     "payment.fee_known",
+    "payment.hold_lifted",
     "payment.exception",
     "payment.exception_resolved",
     "refund.completed",

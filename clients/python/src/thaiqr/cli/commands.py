@@ -22,8 +22,8 @@ EVENTS: tuple[str, ...] = typing.get_args(EventType)
 API: Resources[Blocking] = Resources(cast(Any, None))
 PAYMENT = (
     "payment_id", "status", "amount_display", "reference", "description", "created_at", "completed_at",
-    "expires_at", "amount_received", "amount_refunded", "fee", "fee_vat", "net", "failure_code", "qr_code_id",
-    "settlement_id", "bank_reference", "metadata",
+    "expires_at", "amount_received", "amount_refunded", "fee", "fee_vat", "net", "hold", "failure_code",
+    "qr_code_id", "settlement_id", "bank_reference", "metadata",
 )  # fmt: skip
 DELIVERY = "delivery_id event event_id state created_at next_attempt_at finished_at"
 
@@ -56,6 +56,7 @@ GROUPS: dict[str, tuple[str, tuple[Command, ...]]] = {
             Command("payments.create", " ".join(PAYMENT)),
             Command("payments.list", "payment_id status amount_display reference created_at"),
             Command("payments.get", " ".join(PAYMENT)),
+            Command("payments.lift_hold", " ".join(PAYMENT)),
         ),
     ),
     "exceptions": (

@@ -56,6 +56,7 @@ class Trigger:
                 amount=self.amount,
             ),
             "settlement.arrived": self._settled,
+            "payment.hold_lifted": self._lifted,
             "payment.exception": lambda: self._scenario("under"),
             "payment.exception_resolved": self._accepted,
             "refund.completed": lambda: self._refund(None),
@@ -97,6 +98,13 @@ class Trigger:
         payment = self._scenario("under")
         self.client.payments.accept_exception(payment.payment_id, payment.exceptions[0].exception_id)
         return self.client.payments.get(payment.payment_id)
+
+    def _lifted(self) -> Payment:
+        """The shop must hold payments of other payers, which its owner decides."""
+        code = self.client.qr_codes.create(amount=self.amount, client_bank_account="9999999999")
+        self.client.sandbox.pay(qr_data=code.qr_data, scenario="paid")
+        self._until(code, lambda payment: payment.status == "succeeded")
+        return self.client.payments.lift_hold(code.payment_id)
 
     def _settled(self) -> Payment:
         """The bank transfers the money a day later, and the service reads it within ten minutes."""

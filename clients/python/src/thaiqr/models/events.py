@@ -31,6 +31,7 @@ class PaymentEventData(Model):
     fee_vat: int | None = None
     net: int | None = None
     payer_matches: str | None = None
+    hold: str | None = None
     exception: PaymentException | None = None
 
 
@@ -51,7 +52,7 @@ class _AnyEvent(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class PaymentEvent(_AnyEvent):
-    """payment.pending, .succeeded, .failed, .fee_known, .exception or .exception_resolved."""
+    """payment.pending, .succeeded, .failed, .fee_known, .hold_lifted, .exception or .exception_resolved."""
 
     data: PaymentEventData
 
@@ -98,6 +99,7 @@ EVENTS: Mapping[str, type[PaymentEvent | RefundEvent | SettlementEvent | Withdra
     "payment.succeeded": PaymentEvent,
     "payment.failed": PaymentEvent,
     "payment.fee_known": PaymentEvent,
+    "payment.hold_lifted": PaymentEvent,
     "payment.exception": PaymentEvent,
     "payment.exception_resolved": PaymentEvent,
     "refund.completed": RefundEvent,

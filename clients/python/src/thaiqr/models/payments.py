@@ -79,6 +79,7 @@ class Payment(Model):
     fee_vat: int | None = None
     net: int | None = None
     payer_matches: str | None = None
+    hold: str | None = None
     settlement_id: str | None = None
     payment_link_id: str | None = None
     qr_code_id: str | None = None

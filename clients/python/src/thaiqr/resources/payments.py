@@ -49,6 +49,12 @@ class Payments(Resource[Mode]):
         return get(path("/v1/payments/{payment_id}", payment_id=payment_id), PAYMENT)
 
     @operation
+    def lift_hold(self, payment_id: str, *, idempotency_key: str | None = None) -> Call[models.Payment]:
+        """Say that you know who paid a payment whose `hold` is set."""
+        where = path("/v1/payments/{payment_id}/lift-hold", payment_id=payment_id)
+        return post(where, PAYMENT, idempotency_key)
+
+    @operation
     def wait_until_paid(self, payment_id: str, *, seconds: float = 900.0) -> Call[models.Payment]:
         """Read a payment until it is paid. Raises NotPaidError if it ends otherwise, or `seconds` are over.
 
