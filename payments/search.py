@@ -33,7 +33,7 @@ class Search:
 
 def is_needed(query: dict[str, Any]) -> bool:
     """Whether the query has more than the counted list of payments can filter by."""
-    return any(name in query for name in (*SELECTIVE, *SCANNED, "metadata"))
+    return any(name in query for name in (*SELECTIVE, *SCANNED, "hold", "metadata"))
 
 
 def find(
@@ -54,6 +54,8 @@ def find(
     if "reference" in query:
         found = found.of_reference(query["reference"])
     found = found.filter(**{name: query[name] for name in (*SELECTIVE, *SCANNED) if name in query})
+    if "hold" in query:
+        found = found.filter(hold__isnull=query["hold"] == "false")
     for number, (key, value) in enumerate(query.get("metadata", {}).items()):
         stored = Func(F("metadata"), Value(key), function="json_extract_path_text", output_field=TextField())
         found = found.alias(**{f"metadata{number}": stored}).filter(**{f"metadata{number}": value})

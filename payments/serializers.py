@@ -48,6 +48,7 @@ class PaymentQuery(StatusQuery):
     amount = fields.QueryInteger(
         min_value=1, max_value=MAX_SATANG, required=False, help_text="Satang asked for."
     )
+    hold = fields.Choice(["true", "false"], required=False, help_text="Only those that are held, or are not.")
     metadata = fields.QueryMetadata(
         required=False, help_text="Values of your metadata, as text: `metadata[table]=4`. At most 5."
     )

@@ -161,6 +161,15 @@ def test_full_refund_ends_the_hold_without_an_event(careful: Seller) -> None:
     assert not Event.objects.filter(type="payment.hold_lifted").exists()
 
 
+def test_list_has_the_held_payments_or_the_others(careful: Seller) -> None:
+    payment_id, other = held(careful), careful.paid()
+    for value, expected in (("true", [payment_id]), ("false", [other])):
+        found = careful.shop.get(f"/v1/payments?hold={value}").json()["payments"]
+        assert [each["payment_id"] for each in found] == expected
+    refused = careful.shop.get("/v1/payments?hold=yes")
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "hold")
+
+
 @pytest.mark.parametrize(("client_name", "count"), [(SAME, 0), (None, 0), (OTHER, 1)])
 def test_setting_is_read_only_if_the_payer_may_be_another(
     seller: Seller, client_name: str | None, count: int, django_assert_num_queries: Any
