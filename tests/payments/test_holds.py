@@ -20,6 +20,7 @@ from tests.shop.people import person_of, row_url
 from tests.sqlstates import CHECK_VIOLATION, sqlstate
 from tests.staff_acts import act_form, acts_of_staff, run_act, send_act
 from transactions.models import Transaction
+from webhooks.messages import texts
 from webhooks.models import Event
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
@@ -199,6 +200,18 @@ def test_database_keeps_holds(careful: Seller) -> None:
         assert sqlstate(update.format("NULL"), payment_id) is None
         assert sqlstate(update.format("'payer_differs'"), payment_id) == CHECK_VIOLATION, "it was lifted"
     assert sqlstate("UPDATE merchants_merchant SET holds_payers = 'all'") == CHECK_VIOLATION
+
+
+def test_message_to_people_says_not_to_ship(careful: Seller) -> None:
+    held(careful)
+    lines = [
+        texts.write(
+            [json.dumps(last_event("payment.succeeded")).encode()], more=0, sender="S", language=each
+        ).text
+        for each in ("en", "th")
+    ]
+    assert "do not ship yet" in lines[0]
+    assert "อย่าเพิ่งส่งของ" in lines[1]
 
 
 @pytest.mark.slow

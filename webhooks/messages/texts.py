@@ -71,6 +71,7 @@ def _line(event: Mapping[str, Any]) -> str:
     data, at = event["data"], datetime.fromisoformat(event["timestamp"])
     parts = [
         _what(event),
+        data.get("hold") and _("do not ship yet: ask the customer who paid"),
         data.get("detail") and _(data["detail"]),
         clock.display_to_payer(at),
         _address(event),
