@@ -3,10 +3,11 @@
 from typing import Self
 
 from django.db import models
+from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core.database.columns import PublicId, PublicIdKey
-from core.database.triggers import append_only
+from core.database.triggers import ReadOnly, append_only, keep_rows
 
 
 class Heartbeat(models.Model):
@@ -91,7 +92,7 @@ class JobRunQuerySet(models.QuerySet["JobRun"]):
         ended = self.filter(ended_at__isnull=False)
         if result == JobResult.FAILED:
             return ended.exclude(error="")
-        differs = models.Q(differences__gt=0)
+        differs = Q(differences__gt=0)
         return ended.filter(differs if result == JobResult.DIFFERENCES else ~differs, error="")
 
     def newest_of_each_job(self) -> Self:
@@ -122,12 +123,12 @@ class JobRun(models.Model):
         indexes = [
             models.Index(fields=["job", "-started_at"], name="jobrun_newest_of_job"),
             models.Index(
-                fields=["lease_until"], condition=models.Q(lease_until__isnull=False), name="jobrun_leased"
+                fields=["lease_until"], condition=Q(lease_until__isnull=False), name="jobrun_leased"
             ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["job", "day"], name="jobrun_once_a_day"),
-            models.CheckConstraint(condition=models.Q(job__in=NightlyJob.values), name="jobrun_job_known"),
+            models.CheckConstraint(condition=Q(job__in=NightlyJob.values), name="jobrun_job_known"),
         ]
 
     def __str__(self) -> str:
@@ -155,9 +156,7 @@ class EncryptionKeyCheck(models.Model):
 
     class Meta:
         default_permissions = ()
-        constraints = [
-            models.CheckConstraint(condition=models.Q(id=1), name="encryption_key_check_single_row")
-        ]
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="encryption_key_check_single_row")]
 
     def __str__(self) -> str:
         return str(self.id)
@@ -173,7 +172,7 @@ class ErasureCursor(models.Model):
 
     class Meta:
         default_permissions = ()
-        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="erasurecursor_single_row")]
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="erasurecursor_single_row")]
 
     def __str__(self) -> str:
         return str(self.last_id)
@@ -207,7 +206,7 @@ class SignedClose(models.Model):
         default_permissions = ("view",)
         constraints = [
             models.UniqueConstraint(fields=["previous_hash"], name="%(class)s_one_successor"),
-            models.CheckConstraint(condition=models.Q(number__gte=1), name="%(class)s_number_positive"),
+            models.CheckConstraint(condition=Q(number__gte=1), name="%(class)s_number_positive"),
         ]
 
 
@@ -220,6 +219,62 @@ class DailyClose(SignedClose):
 
     def __str__(self) -> str:
         return str(self.day)
+
+
+class EvidenceSeal(models.Model):
+    """The signed root of what a day did to the payments of one merchant.
+
+    It has no totals of others, so the merchant can show it. `operations/sql` compares it with the close and
+    with each payment.
+    """
+
+    id = PublicIdKey(max_length=52, help_text="The number of the close, a colon, and the merchant.")
+    close = models.ForeignKey(DailyClose, on_delete=models.PROTECT, related_name="seals")
+    body = models.TextField(help_text=_("The JSON that is signed, byte by byte."))
+    signature = models.CharField(max_length=88, help_text=_("Ed25519, in base64."))
+    count = models.IntegerField(help_text="How many payments.")
+    nodes = models.BinaryField(help_text="The hash tree, see `operations.audit.daily_close.hash_tree`.")
+
+    class Meta:
+        default_permissions = ()
+        permissions = [("view_evidence", "Can download the evidence of payments")]
+        triggers = [append_only("a seal is never changed")]
+        constraints = [models.CheckConstraint(condition=Q(count__gte=1), name="evidenceseal_of_payments")]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class PaymentEvidence(models.Model):
+    """What was known of a payment when a day was closed on which something happened to it."""
+
+    seal = models.ForeignKey(EvidenceSeal, on_delete=models.PROTECT, related_name="payments", db_index=False)
+    number = models.IntegerField(help_text="Its leaf in the hash tree, from 0.")
+    # Without a foreign key: a close locks no payments.
+    payment_id = PublicId()
+    text = models.TextField(help_text=_("The JSON of the payment. Personal data is hashed."))
+    seed_sealed = models.TextField(
+        editable=False, blank=True, help_text="Of the salts. Without it nobody can try names and accounts."
+    )
+
+    class Meta:
+        default_permissions = ()
+        triggers = [
+            keep_rows("what was sealed is never deleted"),
+            ReadOnly("what was sealed never changes", erasable=["seed_sealed"], is_forbidden=True),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["seal", "number"], name="paymentevidence_one_leaf"),
+            models.UniqueConstraint(fields=["payment_id", "seal"], name="paymentevidence_once_a_day"),
+        ]
+
+    def __str__(self) -> str:
+        return self.context
+
+    @property
+    def context(self) -> str:
+        """The context of the encryption."""
+        return f"{self.payment_id}:{self.seal_id}"
 
 
 class MonthClose(SignedClose):

@@ -42,10 +42,11 @@ class Difference:
 
 
 @contextmanager
-def snapshot() -> Iterator[None]:
-    """A read-only snapshot of the database. It waits for no lock."""
+def snapshot(*, writes: bool = False) -> Iterator[None]:
+    """A snapshot of the database, read-only unless it `writes` rows. Reading waits for no lock."""
+    mode = "READ WRITE" if writes else "READ ONLY"
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        cursor.execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, {mode}")
         for name, value in SESSION_SETTINGS.items():
             cursor.execute(f"SET LOCAL {name} = '{value}'")
         yield

@@ -17,6 +17,7 @@ from audit_trail import recording
 from audit_trail.note_models import Note
 from core import plain_text
 from core.database import rows
+from operations.models import PaymentEvidence
 from payments.models import Payment, PaymentStatus
 from reconciliation.models import (
     HELD_RESULTS,
@@ -161,6 +162,9 @@ def _erasures(selection: Selection) -> Iterator[tuple[QuerySet[Any], dict[str, A
     yield requests, {"bodies": b""}
     subjects = [*selection.payment_ids, *selection.bank_transaction_ids, *selection.order_ids]
     yield Note.objects.about(subjects), {"text": ""}
+    # Without the seed nobody can open the hashes in signed evidence.
+    sealed = PaymentEvidence.objects.filter(payment_id__in=bank_transactions.values("payment"))
+    yield sealed, {"seed_sealed": ""}
 
 
 def _run(selection: Selection, *, changes: bool) -> Counts:

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import core.database.columns
 import core.database.triggers
+import django.db.models.deletion
 import pgtrigger.compiler
 import pgtrigger.migrations
 from django.db import migrations, models
@@ -35,6 +36,20 @@ class Migration(migrations.Migration):
                 ('last_id', core.database.columns.PublicId(db_collation='C', help_text='The bank transaction that was looked at last.', max_length=31)),
             ],
             options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
+            name='EvidenceSeal',
+            fields=[
+                ('id', core.database.columns.PublicIdKey(db_collation='C', help_text='The number of the close, a colon, and the merchant.', max_length=52, primary_key=True, serialize=False)),
+                ('body', models.TextField(help_text='The JSON that is signed, byte by byte.')),
+                ('signature', models.CharField(help_text='Ed25519, in base64.', max_length=88)),
+                ('count', models.IntegerField(help_text='How many payments.')),
+                ('nodes', models.BinaryField(help_text='The hash tree, see `operations.audit.daily_close.hash_tree`.')),
+            ],
+            options={
+                'permissions': [('view_evidence', 'Can download the evidence of payments')],
                 'default_permissions': (),
             },
         ),
@@ -99,6 +114,19 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='PaymentEvidence',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.IntegerField(help_text='Its leaf in the hash tree, from 0.')),
+                ('payment_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
+                ('text', models.TextField(help_text='The JSON of the payment. Personal data is hashed.')),
+                ('seed_sealed', models.TextField(blank=True, editable=False, help_text='Of the salts. Without it nobody can try names and accounts.')),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='ProcessReport',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -157,6 +185,11 @@ class Migration(migrations.Migration):
             model_name='erasurecursor',
             constraint=models.CheckConstraint(condition=models.Q(('id', 1)), name='erasurecursor_single_row'),
         ),
+        migrations.AddField(
+            model_name='evidenceseal',
+            name='close',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='seals', to='operations.dailyclose'),
+        ),
         migrations.AddIndex(
             model_name='jobrun',
             index=models.Index(fields=['job', '-started_at'], name='jobrun_newest_of_job'),
@@ -189,9 +222,38 @@ class Migration(migrations.Migration):
             model_name='monthclose',
             trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'the close of a month is never changed' USING ERRCODE = 'insufficient_privilege';", hash='b8b1a58fbe153066b297dd77c1c555890c38b4c2', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_d15a5', table='operations_monthclose', when='BEFORE')),
         ),
+        migrations.AddField(
+            model_name='paymentevidence',
+            name='seal',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='payments', to='operations.evidenceseal'),
+        ),
         migrations.AddConstraint(
             model_name='processreport',
             constraint=models.UniqueConstraint(fields=('host', 'pid'), name='processreport_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='evidenceseal',
+            constraint=models.CheckConstraint(condition=models.Q(('count__gte', 1)), name='evidenceseal_of_payments'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='evidenceseal',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a seal is never changed' USING ERRCODE = 'insufficient_privilege';", hash='de5413f822d50b8acc53f09f587a607a9a5bda39', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_fe4b2', table='operations_evidenceseal', when='BEFORE')),
+        ),
+        migrations.AddConstraint(
+            model_name='paymentevidence',
+            constraint=models.UniqueConstraint(fields=('seal', 'number'), name='paymentevidence_one_leaf'),
+        ),
+        migrations.AddConstraint(
+            model_name='paymentevidence',
+            constraint=models.UniqueConstraint(fields=('payment_id', 'seal'), name='paymentevidence_once_a_day'),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='paymentevidence',
+            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'what was sealed is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='d4a773d9346abb8e313efce2365fdc502ab00ea1', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_4c98b', table='operations_paymentevidence', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='paymentevidence',
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."seal_id" IS DISTINCT FROM NEW."seal_id" OR OLD."number" IS DISTINCT FROM NEW."number" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."text" IS DISTINCT FROM NEW."text") OR OLD."seed_sealed" IS DISTINCT FROM NEW."seed_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND starts_with(OLD.seed_sealed, \'sealed:\') AND starts_with(NEW.seed_sealed, \'sealed:\')) IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.seed_sealed, \'\') = \'\' AND (true)) IS NOT TRUE) THEN RAISE EXCEPTION \'what was sealed never changes\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='7bfc6cd0739b1377b57f26896a47f841de9ba6b1', operation='UPDATE', pgid='pgtrigger_read_only_90214', table='operations_paymentevidence', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

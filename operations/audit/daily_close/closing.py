@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import orjson
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from audit_trail.models import ChainLink
 from core import clock
 from operations.audit import runner
-from operations.audit.daily_close import signing, totals
+from operations.audit.daily_close import sealing, signing, totals
 from operations.models import DailyClose, SignedClose
 
 VERSION = 1
@@ -52,17 +52,23 @@ def close(day: date, *, now: datetime) -> DailyClose:
     """Close a day that has ended, from one snapshot. Raises NotClosable, signing.NoSigningKey."""
     if day > last_closable_day(now):
         raise NotClosable(f"{day} has not ended, or ended less than ten minutes ago.")
-    with runner.snapshot():
-        previous = DailyClose.objects.order_by("number").last()
-        if previous is not None and day != previous.day + timedelta(days=1):
-            raise NotClosable(f"The newest close is of {previous.day}, so {day} cannot be next.")
-        body = orjson.dumps(_content(day, previous, now)).decode()
-    made = signed(DailyClose, body, previous, day=day)
+    signing.public_key()  # before the work
     try:
-        with transaction.atomic():
-            made.save(force_insert=True)
+        with runner.snapshot(writes=True):
+            return _close(day, now)
     except IntegrityError:
         raise NotClosable(f"{day} was closed by somebody else at the same time.") from None
+
+
+def _close(day: date, now: datetime) -> DailyClose:
+    previous = DailyClose.objects.order_by("number").last()
+    if previous is not None and day != previous.day + timedelta(days=1):
+        raise NotClosable(f"The newest close is of {previous.day}, so {day} cannot be next.")
+    trees = sealing.write_payments(day, previous.number + 1 if previous else 1)
+    body = orjson.dumps(_content(day, previous, now) | {"evidence": sealing.roots(trees)}).decode()
+    made = signed(DailyClose, body, previous, day=day)
+    made.save(force_insert=True)
+    sealing.seal(made, trees)
     return made
 
 
@@ -123,7 +129,8 @@ def findings() -> Iterator[tuple[str, str]]:
     previous: DailyClose | None = None
     for each in DailyClose.objects.order_by("number").iterator(chunk_size=10):
         name = f"close of {each.day}"
-        yield from ((name, text) for text in (*problems(each, previous), *_differences(each, previous)))
+        found = (*problems(each, previous), *_differences(each, previous), *sealing.problems(each))
+        yield from ((name, text) for text in found)
         previous = each
 
 

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -171,9 +172,10 @@ def test_close_that_was_rewritten_and_signed_with_another_key_is_found(
     )
     for key in (KEY, ""):
         settings.CLOSE_SIGNING_KEY = key
-        [(_, found)] = closing.findings()
+        [found, of_evidence] = [text for _, text in closing.findings()]
+        assert of_evidence == f"the evidence of {busy_shop.merchant.id} was changed"
         assert found == f"is signed with the key {signing.fingerprint(other)}, which is not configured"
-    with pytest.raises(CommandError, match="Differences: 1"):
+    with pytest.raises(CommandError, match="Differences: 2"):
         call_command("audit", stdout=io.StringIO(), stderr=io.StringIO())
 
 
@@ -389,8 +391,13 @@ def test_simultaneous_closes_make_one(
 
     def sign_after_another(body: str) -> str:
         monkeypatch.setattr(signing, "sign", sign)
-        closing.close(day, now=noon + timedelta(days=1))
+        with ThreadPoolExecutor(1) as other:
+            other.submit(close_and_disconnect).result()
         return sign(body)
+
+    def close_and_disconnect() -> None:
+        closing.close(day, now=noon + timedelta(days=1))
+        connection.close()
 
     monkeypatch.setattr(signing, "sign", sign_after_another)
     with pytest.raises(NotClosable, match="somebody else"):

@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 # Rows are only added. If a table leaves this list, its history can be changed.
 ADDED_ONLY = {
     "audit_trail_auditrecord", "audit_trail_chainlink", "ledger_balancetransaction", "ledger_entry",
-    "ledger_journal", "operations_dailyclose", "operations_monthclose", "payments_chargeanswer",
-    "links_linkcode", "payments_feeterms",
+    "ledger_journal", "operations_dailyclose", "operations_evidenceseal", "operations_monthclose",
+    "payments_chargeanswer", "links_linkcode", "payments_feeterms",
     "reconciliation_notificationid", "reconciliation_resolution",
     "refunds_claimtry",
     "transfers_transfercontradiction", "transfers_transferevent", "webhooks_endpointaction",
@@ -40,7 +40,7 @@ WRITTEN_BY_TRIGGERS = {
 KEPT = {
     "audit_trail_note", "counts_countclock", "links_paymentlink", "qrcodes_qrcode",
     "approvals_approval", "approvals_payoutaccount", "approvals_payoutpolicy", "ledger_account",
-    "merchants_apikey", "merchants_merchant",
+    "merchants_apikey", "merchants_merchant", "operations_paymentevidence",
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
     "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
