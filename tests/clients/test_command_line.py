@@ -50,7 +50,7 @@ def thaiqr(tmp_path: Path) -> CommandLine:
 def test_help_names_every_command_within_80_columns(thaiqr: CommandLine) -> None:
     shown = thaiqr.ok("--help").stdout
     listed = re.findall(r"^  ([a-z-]+)  ", shown.partition("Commands:")[2], re.MULTILINE)
-    assert listed == [*dict.fromkeys(name for name, *_ in COMMANDS), "lint", "configure"]
+    assert listed == [*dict.fromkeys(name for name, *_ in COMMANDS), "lint", "verify", "configure"]
     assert "Exit codes" in shown
     assert max(len(line) for line in shown.splitlines()) <= WIDTH
 

@@ -15,11 +15,12 @@ from thaiqr.cli.money_out import balance, banks, refund, withdraw
 from thaiqr.cli.output import show_any_character
 from thaiqr.cli.session import AsJson
 from thaiqr.cli.triggers import trigger
+from thaiqr.cli.verify import verify
 
 ORDER = [
     "qr", "payments", "exceptions", "payment-links", "open", "refund", "refunds", "claim-link", "withdraw",
     "withdrawals", "balance", "settlements", "banks", "webhooks", "destinations", "events", "listen",
-    "trigger", "clock", "requests", "get", "lint", "configure",
+    "trigger", "clock", "requests", "get", "lint", "verify", "configure",
 ]  # fmt: skip
 
 
@@ -77,5 +78,5 @@ GROUPS["refunds"].command("create")(refund)
 GROUPS["withdrawals"].command("create")(withdraw)
 app.command("open")(shortcuts.open_page)
 app.command("claim-link")(shortcuts.claim_link)
-for each in (refund, withdraw, balance, banks, listen, trigger, shortcuts.get, lint, configure):
+for each in (refund, withdraw, balance, banks, listen, trigger, shortcuts.get, lint, verify, configure):
     app.command()(each)

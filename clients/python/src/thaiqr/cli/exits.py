@@ -30,8 +30,8 @@ class Exit(IntEnum):
 
 HELP = (
     "Exit codes: 0 done, 1 refused by the API, 2 wrong usage, 3 no valid key, 4 no usable answer (the "
-    "service cannot be reached, has trouble or limits requests), 5 wrong payload (lint), 6 not paid or not "
-    "completed (--wait), 130 ended by Ctrl-C."
+    "service cannot be reached, has trouble or limits requests), 5 wrong payload (lint) or false evidence "
+    "(verify), 6 not paid or not completed (--wait), 130 ended by Ctrl-C."
 )
 
 
