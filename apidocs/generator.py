@@ -119,6 +119,7 @@ class OperationSchema(AutoSchema):
         if answer := operation.response:
             schema = object_schemas.reference(answer.shape, self.registry)
             content: Json = {JSON: {"schema": schema, "example": answer.example}}
+            content |= _media_types(operation.responses.get(200, {}))
             if operation.is_list:
                 content[CSV] = {"schema": {"type": "string"}}
             found["200"] = self._answer(200, content, operation.links)

@@ -11,6 +11,7 @@ from apidocs.guide import views as guide
 from core.http import api
 from links import page as link_page
 from links.views import PaymentLinkViewSet
+from operations.evidence.views import EvidenceViewSet
 from operations.metrics import health
 from operations.metrics import view as metrics
 from payments import card_responses
@@ -54,6 +55,7 @@ API_ROUTES: list[tuple[str, Any, dict[str, str]]] = [
     ("payments/<str:payment_id>", PaymentDetailViewSet, {"get": "retrieve"}),
     ("payments/<str:payment_id>/lift-hold", PaymentViewSet, {"post": "lift_hold"}),
     ("payments/<str:payment_id>/timeline", TimelineViewSet, {"get": "list"}),
+    ("payments/<str:payment_id>/evidence", EvidenceViewSet, {"get": "retrieve"}),
     ("payments/<str:payment_id>/exceptions", PaymentExceptionViewSet, {"get": "list"}),
     (f"{EXCEPTION}/accept", PaymentExceptionViewSet, {"post": "accept"}),
     (f"{EXCEPTION}/return", PaymentExceptionViewSet, {"post": "send_back"}),

@@ -78,6 +78,10 @@ def deactivate_twice(shop: Shop) -> Any:
     return [shop.post(path) for _ in range(2)][-1]
 
 
+def evidence_of_today(shop: Shop) -> Any:
+    return shop.get(f"/v1/payments/{shop.qr_code()['payment_id']}/evidence")
+
+
 def expire_twice(shop: Shop) -> Any:
     path = f"{CODES}/{shop.qr_code()['qr_code_id']}/expire"
     shop.post(path)
@@ -305,6 +309,10 @@ CASES = [
     Case(
         "payment_link_not_active", deactivate_twice,
         "This payment link is deactivated; only an active one can be paid or deactivated.",
+    ),
+    Case(
+        "evidence_not_ready", evidence_of_today,
+        "No day of this payment has been closed yet. Its evidence is there after the nightly close.",
     ),
     Case("qr_code_gone", expired_image, "This QR code can no longer be paid: it is expired."),
     Case(

@@ -5,7 +5,8 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Scope(TextChoices):
-    PAYMENTS_READ = "payments:read", _("Read everything except webhook secrets")
+    PAYMENTS_READ = "payments:read", _("Read everything except webhook secrets and evidence")
+    EVIDENCE_READ = "evidence:read", _("Read the evidence of payments, with the names and accounts of payers")
     PAYMENTS_WRITE = "payments:write", _("Create QR codes and charge cards")
     LINKS_WRITE = "links:write", _("Create and deactivate payment links")
     REFUNDS_WRITE = "refunds:write", _("Refund payments")

@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
                 ('last_used_at', models.DateTimeField(blank=True, null=True)),
-                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('payments:read', 'Read everything except webhook secrets'), ('payments:write', 'Create QR codes and charge cards'), ('links:write', 'Create and deactivate payment links'), ('refunds:write', 'Refund payments'), ('exceptions:write', 'Accept or return money that does not fit'), ('withdrawals:write', 'Withdraw money'), ('webhooks:write', 'Manage webhooks and read their secrets'), ('destinations:write', 'Send messages about events to LINE and by email')], max_length=20), default=merchants.models.all_scopes, size=None)),
+                ('scopes', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(choices=[('payments:read', 'Read everything except webhook secrets and evidence'), ('evidence:read', 'Read the evidence of payments, with the names and accounts of payers'), ('payments:write', 'Create QR codes and charge cards'), ('links:write', 'Create and deactivate payment links'), ('refunds:write', 'Refund payments'), ('exceptions:write', 'Accept or return money that does not fit'), ('withdrawals:write', 'Withdraw money'), ('webhooks:write', 'Manage webhooks and read their secrets'), ('destinations:write', 'Send messages about events to LINE and by email')], max_length=20), default=merchants.models.all_scopes, size=None)),
                 ('networks', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=43), blank=True, default=list, help_text='Networks from which the key may be used; none means any.', size=None)),
                 ('seen_networks', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=43), blank=True, default=list, help_text='Networks from which it was used; the last 20.', size=None)),
                 ('issued_by', models.CharField(blank=True, default='', help_text='Who issued it.', max_length=160)),
@@ -166,7 +166,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='apikey',
-            constraint=models.CheckConstraint(condition=models.Q(('scopes__contained_by', ['payments:read', 'payments:write', 'links:write', 'refunds:write', 'exceptions:write', 'withdrawals:write', 'webhooks:write', 'destinations:write']), ('scopes__len__gte', 1)), name='api_key_scopes_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('scopes__contained_by', ['payments:read', 'evidence:read', 'payments:write', 'links:write', 'refunds:write', 'exceptions:write', 'withdrawals:write', 'webhooks:write', 'destinations:write']), ('scopes__len__gte', 1)), name='api_key_scopes_known'),
         ),
         migrations.AddConstraint(
             model_name='apikey',

@@ -29,6 +29,7 @@ BY_HAND = {
 LEFT_OUT = {
     "qr_codes.card": "a picture: open the page instead",
     "payment_links.picture": "another",
+    "payments.evidence": "`thaiqr get /v1/payments/ID/evidence`",
     "payments.timeline": "`thaiqr get /v1/payments/ID/timeline`",
     "refunds.set_destination": "the payer names the account: `thaiqr claim-link`",
     "destinations.change": "pages of the shop",

@@ -19,6 +19,7 @@ export const ROUTES = {
   get_payment: ["GET", "/v1/payments/{payment_id}"],
   lift_payment_hold: ["POST", "/v1/payments/{payment_id}/lift-hold"],
   get_payment_timeline: ["GET", "/v1/payments/{payment_id}/timeline"],
+  get_payment_evidence: ["GET", "/v1/payments/{payment_id}/evidence"],
   list_payment_exceptions: ["GET", "/v1/payments/{payment_id}/exceptions"],
   accept_payment_exception: ["POST", "/v1/payments/{payment_id}/exceptions/{exception_id}/accept"],
   return_payment_exception: ["POST", "/v1/payments/{payment_id}/exceptions/{exception_id}/return"],

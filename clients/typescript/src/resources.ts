@@ -146,6 +146,11 @@ export class Payments extends Resource {
     return this.pages("get_payment_timeline", "timeline", byOffset, filters, { ids: { payment_id }, options });
   }
 
+  /** Read the signed evidence of a payment. As JSON in a file, `thaiqr verify` says whether it is true. */
+  evidence(payment_id: string, options: RequestOptions = {}): Promise<Answer<"get_payment_evidence">> {
+    return this.send("get_payment_evidence", { ids: { payment_id }, options });
+  }
+
   /** List money that did not fit this payment. */
   listExceptions(
     payment_id: string,

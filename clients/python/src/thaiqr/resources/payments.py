@@ -4,8 +4,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from thaiqr import models
-from thaiqr.calls import Call, Instant, Mode, Resource, get, list_query, listing, operation, path, post
-from thaiqr.choices import PaymentStatus, ReturnPart
+from thaiqr.calls import (
+    Call,
+    Instant,
+    Mode,
+    Resource,
+    get,
+    get_file,
+    list_query,
+    listing,
+    operation,
+    path,
+    post,
+)
+from thaiqr.choices import EvidenceFormat, PaymentStatus, ReturnPart
 from thaiqr.decoding import reader
 from thaiqr.errors import NotPaidError
 from thaiqr.models import Metadata
@@ -106,6 +118,15 @@ class Payments(Resource[Mode]):
         """List all that happened to a payment, the newest first."""
         where = path("/v1/payments/{payment_id}/timeline", payment_id=payment_id)
         return Listing(where, "timeline", reader(models.TimelineEntry), list_query(page_size), by_offset)
+
+    @operation
+    def evidence(self, payment_id: str, *, format: EvidenceFormat | None = None) -> Call[bytes]:
+        """Read the signed evidence of a payment, as a file. `thaiqr verify` says whether it is true.
+
+        format: json by default, or a pdf in Thai. The key needs the scope `evidence:read`.
+        """
+        where = path("/v1/payments/{payment_id}/evidence", payment_id=payment_id)
+        return get_file(where, format=format)
 
     @listing
     def list_exceptions(
