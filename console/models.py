@@ -42,6 +42,7 @@ class ExportFailure(models.TextChoices):
         "too_long_to_print",
         _("The report is too long to print. Choose a merchant, or download CSV or Excel."),
     )
+    NOT_CLOSED = "not_closed", _("No day of these payments has been closed yet.")
     OTHER = "other", _("The file could not be written. Use narrower filters and try again.")
 
 

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import IO, Any
 
 from django.contrib import messages
@@ -13,34 +14,52 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from audit_trail import recording
+from console.exports import sources
 from core import clock
 from core.console import admin_exports, spreadsheets
 from core.console.spreadsheets import CSV, XLSX, FileType
 from merchants import csv_lists
 from merchants.errors import TooManyExports
 from operations.data_protection import shop_fence
+from operations.evidence import files as evidence_files
+from operations.evidence import packs
+from operations.evidence import pages as evidence_pages
+from operations.evidence.errors import EvidenceNotReady
 
 FILE_TYPES = {each.name: each for each in (CSV, XLSX)}
+EVIDENCE_TYPES = {each.name: each for each in (sources.JSON, sources.PDF)}
+
+
+# Payments of which a file has evidence: two seconds, and six for a PDF.
+MAX_EVIDENCE = {sources.JSON.name: 1_000, sources.PDF.name: 20}
 
 
 class TooLong(Exception):
-    """The list has more rows than a file of the API, or older ones that its filters do not read."""
+    """The list has more rows than a file may have, or older ones that its filters do not read."""
 
 
 def of_list(site: Any, request: Any) -> HttpResponse:
     """What the filters of a list find. Raises Http404 and PermissionDenied."""
     pages = {model._meta.label_lower: page for model, page in site._registry.items()}
-    page, file_type = pages.get(request.POST.get("list")), FILE_TYPES.get(request.POST.get("file_type"))
+    is_evidence = request.POST.get("list") == sources.EVIDENCE
+    page = pages.get("payments.payment" if is_evidence else request.POST.get("list"))
+    file_types = EVIDENCE_TYPES if is_evidence else FILE_TYPES
+    file_type = file_types.get(request.POST.get("file_type"))
     if page is None or file_type is None or not page.export_columns:
         raise Http404
-    if not (request.user.has_perm(admin_exports.PERMISSION) and page.has_view_permission(request)):
+    permission = evidence_pages.PERMISSION if is_evidence else admin_exports.PERMISSION
+    if not (request.user.has_perm(permission) and page.has_view_permission(request)):
         raise PermissionDenied
     request.GET = QueryDict(request.POST.get("query", ""))
     query, columns = request.GET.urlencode(), admin_exports.columns_of(page)
     header = [name for column in columns for name in column.headers]
+    max_rows = MAX_EVIDENCE[file_type.name] if is_evidence else csv_lists.MAX_ROWS
     try:
         with csv_lists.slot(request.membership.merchant_id):
-            lines = list(admin_exports.cells(_rows(page, request), columns))
+            if is_evidence:
+                found = [row.pk for row in _rows(page, request, max_rows)]
+                return respond(request, "evidence", query, file_type, partial(_evidence, found, file_type))
+            lines = list(admin_exports.cells(_rows(page, request, max_rows), columns))
             return respond(
                 request,
                 page.opts.model_name,
@@ -48,24 +67,31 @@ def of_list(site: Any, request: Any) -> HttpResponse:
                 file_type,
                 lambda file: spreadsheets.write(file, file_type, header, lines),
             )
-    except TooManyExports as refusal:
+    except (EvidenceNotReady, TooManyExports) as refusal:
         messages.warning(request, refusal.translated)
     except TooLong:
         text = _("A file has at most %(count)s rows. Choose fewer days, and download several files.")
-        messages.warning(request, text % {"count": f"{csv_lists.MAX_ROWS:,}"})
+        messages.warning(request, text % {"count": f"{max_rows:,}"})
     changelist = f"admin:{page.opts.app_label}_{page.opts.model_name}_changelist"
     return HttpResponseRedirect(f"{reverse(changelist)}?{query}")
 
 
-def _rows(page: Any, request: Any) -> list[Any]:
+def _evidence(payment_ids: list[str], file_type: FileType, file: IO[bytes]) -> int:
+    """The number of payments. Raises EvidenceNotReady."""
+    pack = packs.check(packs.pack(payment_ids))
+    file.write(evidence_files.write(pack, file_type.name))
+    return len(pack["payments"])
+
+
+def _rows(page: Any, request: Any, max_rows: int) -> list[Any]:
     """Raises TooLong, and Http404 for filters that the list does not have."""
     with shop_fence.reading_for(request.membership.merchant_id):
         try:
             changes = page.get_changelist_instance(request)
         except (IncorrectLookupParameters, DisallowedModelAdminLookup):
             raise Http404 from None
-        rows = list(changes.queryset[: csv_lists.MAX_ROWS + 1])
-    if changes.is_limited or len(rows) > csv_lists.MAX_ROWS:
+        rows = list(changes.queryset[: max_rows + 1])
+    if changes.is_limited or len(rows) > max_rows:
         raise TooLong
     return rows
 

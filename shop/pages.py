@@ -19,6 +19,7 @@ from merchants.admin import ApiKeyAdmin, MerchantAdmin
 from merchants.merchant_acts import KEY_ACTS, MERCHANT_ACTS
 from merchants.models import ApiKey, Merchant
 from operations.data_protection import shop_fence
+from operations.evidence.pages import EvidencePages
 from payments.admin import PaymentAdmin, PaymentExceptionAdmin, StatusFilter
 from payments.models import Payment, PaymentException
 from refunds.admin import RefundAdmin
@@ -69,13 +70,17 @@ def _of_merchant(page: Any, request: HttpRequest, merchant: Merchant) -> dict[st
         return {"nightly": nightly(merchant)}
 
 
+class EvidencePaymentAdmin(EvidencePages, PaymentAdmin):
+    pass
+
+
 def _register(model: Any, page: Any, **shown: Any) -> None:
     site.register(model, narrowed(page, **shown))
 
 
 _register(
     Payment,
-    PaymentAdmin,
+    EvidencePaymentAdmin,
     newest_first=NEWEST_FIRST,
     list_display=["id", "reference", "status_now", "baht", "created_at"],
     search_columns=["id", "reference", "payer", "status_now", "baht", "created_at"],

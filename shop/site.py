@@ -32,7 +32,7 @@ SITE_PAGES = {
     "search",
     "search_typed",
 }
-MODEL_PAGES = ("_changelist", "_change", "_act", "_list_act")
+MODEL_PAGES = ("_changelist", "_change", "_act", "_list_act", "_evidence")
 CLOSED = _("These pages are not set up yet. Ask the operator of the service to look at its check.")
 LOOKS_ONLY = _("You look at the shop as its owner does, and can change nothing.")
 

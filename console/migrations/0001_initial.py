@@ -1,10 +1,9 @@
 from pathlib import Path
 
 import django.db.models.deletion
+from console.people import roles
 from django.conf import settings
 from django.db import migrations, models
-
-from console.people import roles
 
 SQL = Path(__file__).parents[1] / "sql"
 
@@ -65,7 +64,7 @@ class Migration(migrations.Migration):
                 ('language', models.CharField(db_default='en', help_text='Of the headers.', max_length=10)),
                 ('total', models.BigIntegerField(null=True)),
                 ('rows', models.BigIntegerField(default=0)),
-                ('failure', models.CharField(choices=[('not_allowed', 'You may no longer see this list.'), ('invalid', 'The filters are not valid.'), ('too_large', 'The file would be too large. Use narrower filters and try again.'), ('too_long_to_print', 'The report is too long to print. Choose a merchant, or download CSV or Excel.'), ('other', 'The file could not be written. Use narrower filters and try again.')], default='other', max_length=17)),
+                ('failure', models.CharField(choices=[('not_allowed', 'You may no longer see this list.'), ('invalid', 'The filters are not valid.'), ('too_large', 'The file would be too large. Use narrower filters and try again.'), ('too_long_to_print', 'The report is too long to print. Choose a merchant, or download CSV or Excel.'), ('not_closed', 'No day of these payments has been closed yet.'), ('other', 'The file could not be written. Use narrower filters and try again.')], default='other', max_length=17)),
                 ('has_personal_data', models.BooleanField(db_default=True, help_text='Only who may see it gets the file.')),
                 ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='exports', to=settings.AUTH_USER_MODEL)),
             ],

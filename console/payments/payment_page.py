@@ -18,6 +18,7 @@ from core import clock
 from core.console import admin_columns, personal_data
 from core.console.summaries import context
 from ledger.models import Entry
+from operations.evidence.pages import EvidencePages
 from payments.admin import PaymentAdmin
 from payments.models import Payment, PaymentStatus
 from reconciliation.exceptions import payer_names
@@ -31,7 +32,7 @@ MAX_ROWS = 20
 REVERSED = _("Reversed by the bank")
 
 
-class PaymentPageAdmin(NotedPages, PaymentAdmin):
+class PaymentPageAdmin(EvidencePages, NotedPages, PaymentAdmin):
     """The page that shows all of a payment."""
 
     change_form_template = "admin/payment.html"

@@ -21,7 +21,7 @@ REPEATED_ERRORS = (
     *("delivery_not_redeliverable", "webhook_not_replayable", "webhook_not_testable", "key_not_rollable"),
     *("reference_in_use", "merchant_suspended", "email_not_configured", "too_many_exports"),
     *("invalid_url", "invalid_to", "invalid_token", "invalid_quiet_hours", "too_many_webhooks"),
-    "too_many_destinations",
+    *("too_many_destinations", "evidence_not_ready"),
 )
 
 

@@ -109,6 +109,7 @@ PAGE_PERMISSIONS = {
     "exports": "audit_trail.export_lists",
     "monthly_report": "audit_trail.export_lists",
     "on_the_way": "settlements.view_acquirertransfer",
+    "payments_payment_evidence": "operations.view_evidence",
     "operations_dailyclose_download": "operations.view_dailyclose",
     "operations_dailyclose_print": "operations.view_dailyclose",
     "operations_monthclose_download": "operations.view_monthclose",
@@ -263,6 +264,8 @@ class World:
         }
         if page == "reconciliation_statement_begin":
             return reverse(f"admin:{page}", args=["stm_unknown"])
+        if page == "payments_payment_evidence":
+            return reverse(f"admin:{page}", args=[self.payment_id, "pdf"])
         needs_row = page.endswith(("_change", "_delete", "_ask", "_download", "_print", "_again"))
         return reverse(f"admin:{page}", args=[quote(rows[page.split("_")[1]].pk)] if needs_row else [])
 
