@@ -1,0 +1,155 @@
+<?php
+/** Refunds from the page of an order, and what becomes of them. */
+
+namespace ThaiQr;
+
+defined( 'ABSPATH' ) || exit;
+
+/** On a refund of WooCommerce: the id of the refund at the service. */
+const REFUND_ID = '_thaiqr_refund_id';
+/** On an order: the number of the last refund that was sent, and whether its answer is missing. */
+const LAST_REFUND = '_thaiqr_last_refund';
+
+add_action(
+	'woocommerce_create_refund',
+	function ( \WC_Order_Refund $refund, array $args ) {
+		if ( isset( $args['thaiqr_refund_id'] ) ) {
+			$refund->update_meta_data( REFUND_ID, $args['thaiqr_refund_id'] );
+		}
+	},
+	10,
+	2
+);
+
+/**
+ * Send money back. Under the lock of the order, so a double click sends it once. Throws Api_Error if the service
+ * refused it or did not answer. Throws DomainException if an earlier refund turned out to be sent.
+ */
+function send_refund( int $order_id, string $baht, string $reason ): void {
+	with_order(
+		$order_id,
+		function ( \WC_Order $order ) use ( $baht, $reason ) {
+			$last    = (array) $order->get_meta( LAST_REFUND );
+			$number  = (int) ( $last['number'] ?? 0 );
+			$earlier = empty( $last['is_open'] ) ? null : find_refund( $order, $number );
+			if ( null !== $earlier ) {
+				record_refund( $order, $earlier );
+				$order->save();
+				/* translators: %s: amount */
+				throw new \DomainException( esc_html( sprintf( __( 'An earlier refund of %s was sent, although its answer was lost. It is on the order now. Load this page again.', 'thai-qr-payments' ), $earlier['amount_display'] ) ) );
+			}
+			$number += empty( $last['is_open'] ) ? 1 : 0;
+			// Before it is sent: if this process ends now, the next one asks what became of it.
+			keep_last_refund( $order, $number, true );
+			$body = array_filter(
+				array(
+					'payment_id' => $order->get_transaction_id(),
+					'amount'     => '' === $baht ? null : satang( $baht ),
+					'reason'     => 'requested_by_customer',
+					'note'       => mb_substr( trim( $reason ), 0, 255 ),
+					'metadata'   => metadata_of( $order, $number ),
+				)
+			);
+			try {
+				$refund = Api::of_settings()->post( '/v1/refunds', $body, sprintf( 'woo-%s-%d-refund-%d', shop_id(), $order->get_id(), $number ) );
+			} catch ( Api_Error $error ) {
+				keep_last_refund( $order, $number, $error->is_open() );
+				throw $error;
+			}
+			// WooCommerce has just stored its own refund, the newest one.
+			$own = array_reduce( $order->get_refunds(), fn( $newest, $each ) => $newest && $newest->get_id() > $each->get_id() ? $newest : $each );
+			if ( $own && ! $own->get_meta( REFUND_ID ) ) {
+				$own->update_meta_data( REFUND_ID, $refund['refund_id'] );
+				$own->save();
+			}
+			record_refund( $order, $refund );
+		}
+	);
+}
+
+/** Store the number of the last refund of an order, and whether its answer is missing. */
+function keep_last_refund( \WC_Order $order, int $number, bool $is_open ): void {
+	$order->update_meta_data( LAST_REFUND, array( 'number' => $number, 'is_open' => $is_open ) );
+	$order->save();
+}
+
+/** The refund with this number of an order at the service, or null. */
+function find_refund( \WC_Order $order, int $number ): ?array {
+	foreach ( refunds_of( $order ) as $refund ) {
+		if ( order_id_of( $refund ) === $order->get_id() && $number === $refund['metadata']['attempt'] ) {
+			return $refund;
+		}
+	}
+	return null;
+}
+
+/** The refunds of an order at the service, the newest first. */
+function refunds_of( \WC_Order $order ): array {
+	return Api::of_settings()->get( '/v1/refunds', array( 'payment_id' => $order->get_transaction_id(), 'limit' => 100 ) )['refunds'];
+}
+
+/**
+ * Bring an order to what the service says of one of its refunds. To do this twice changes nothing. Throws
+ * Api_Error if it was not made here, and the service did not say of which order its payment is.
+ */
+function apply_refund( array $refund ): void {
+	$order_id = order_id_of( $refund ) ?? order_id_of( Api::of_settings()->get( "/v1/payments/{$refund['payment_id']}" ) );
+	if ( null !== $order_id ) {
+		with_order( $order_id, fn( \WC_Order $order ) => record_refund( $order, $refund ) );
+	}
+}
+
+/** Write the state of a refund on its order. A refund that was not made here is added, one that failed is removed. */
+function record_refund( \WC_Order $order, array $refund ): void {
+	$number = (int) ( ( (array) $order->get_meta( LAST_REFUND ) )['number'] ?? 0 );
+	if ( order_id_of( $refund ) === $order->get_id() && $number === $refund['metadata']['attempt'] ) {
+		keep_last_refund( $order, $number, false );
+	}
+	if ( $order->get_transaction_id() !== $refund['payment_id'] ) {
+		// Of another payment of this order, whose money this order does not show.
+		note_once( $order, $refund['refund_id'], $refund['status'], refund_text( $refund ) );
+		return;
+	}
+	$own     = current( array_filter( $order->get_refunds(), fn( $each ) => $each->get_meta( REFUND_ID ) === $refund['refund_id'] ) );
+	$is_gone = in_array( $refund['status'], array( 'failed', 'canceled' ), true );
+	if ( ! note_once( $order, $refund['refund_id'], $refund['status'], refund_text( $refund ) ) ) {
+		return;
+	}
+	if ( $own && $is_gone ) {
+		$own->delete( true );
+		do_action( 'woocommerce_refund_deleted', $own->get_id(), $order->get_id() ); // phpcs:ignore WordPress.NamingConventions.PrefixAllGlobals
+		if ( $order->has_status( 'refunded' ) ) {
+			$order->set_status( 'on-hold' );
+		}
+	} elseif ( ! $own && ! $is_gone && $refund['amount'] <= satang( wc_format_decimal( $order->get_remaining_refund_amount(), 2 ) ) ) {
+		// It saves the order by itself, so what was written above is saved first.
+		$order->save();
+		wc_create_refund(
+			array(
+				'order_id'         => $order->get_id(),
+				'amount'           => baht( $refund['amount'] ),
+				'reason'           => (string) $refund['note'],
+				'thaiqr_refund_id' => $refund['refund_id'],
+			)
+		);
+	}
+}
+
+/** What became of a refund, and what the staff of the shop do now. */
+function refund_text( array $refund ): string {
+	$text = match ( true ) {
+		/* translators: 1: amount, 2: refund id */
+		'completed' === $refund['status'] => __( 'Refund %2$s: the customer has got %1$s.', 'thai-qr-payments' ),
+		/* translators: 1: amount, 2: refund id */
+		'failed' === $refund['status'] => __( 'Refund %2$s failed: %1$s are in your balance again. Refund the order again, or ask the customer for another account.', 'thai-qr-payments' ),
+		/* translators: 1: amount, 2: refund id */
+		'canceled' === $refund['status'] => __( 'Refund %2$s of %1$s was cancelled.', 'thai-qr-payments' ),
+		/* translators: 1: amount, 2: refund id */
+		'awaiting_destination' === $refund['pending_reason'] => __( 'Refund %2$s of %1$s waits: the bank did not say from which account the customer paid. Name the account, or make a link for the customer, in the pages of your shop at the payment service.', 'thai-qr-payments' ),
+		/* translators: 1: amount, 2: refund id */
+		$refund['awaiting_approval'] => __( 'Refund %2$s of %1$s waits until a second person at the payment service approves it.', 'thai-qr-payments' ),
+		/* translators: 1: amount, 2: refund id */
+		default => __( 'Refund %2$s: %1$s are on their way to the customer. A note follows when they have arrived.', 'thai-qr-payments' ),
+	};
+	return sprintf( $text, $refund['amount_display'], $refund['refund_id'] );
+}
