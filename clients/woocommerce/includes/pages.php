@@ -7,7 +7,8 @@ defined( 'ABSPATH' ) || exit;
 
 /** The address of the payment page, with a link back to this order. */
 function payment_page_url( \WC_Order $order, array $code ): string {
-	return $code['payment_page_url'] . '?return_url=' . rawurlencode( $order->get_checkout_order_received_url() );
+	$query = array( 'lang' => str_starts_with( determine_locale(), 'th' ) ? 'th' : 'en', 'return_url' => $order->get_checkout_order_received_url() );
+	return $code['payment_page_url'] . '?' . http_build_query( $query );
 }
 
 /** Where an order stands for its customer. */
