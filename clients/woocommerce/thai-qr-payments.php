@@ -22,16 +22,15 @@ defined( 'ABSPATH' ) || exit;
 const METHOD  = 'thaiqr';
 const VERSION = '1.0.0-dev.0';
 
-require_once __DIR__ . '/includes/money.php';
-require_once __DIR__ . '/includes/lock.php';
-require_once __DIR__ . '/includes/class-api-error.php';
-require_once __DIR__ . '/includes/class-api.php';
-require_once __DIR__ . '/includes/orders.php';
-require_once __DIR__ . '/includes/payments.php';
-require_once __DIR__ . '/includes/refunds.php';
-require_once __DIR__ . '/includes/events.php';
-require_once __DIR__ . '/includes/connection.php';
-require_once __DIR__ . '/includes/pages.php';
+// Without WooCommerce nothing is loaded.
+add_action(
+	'woocommerce_loaded',
+	function () {
+		foreach ( array( 'money', 'lock', 'class-api-error', 'class-api', 'orders', 'payments', 'refunds', 'events', 'connection', 'pages' ) as $part ) {
+			require_once __DIR__ . "/includes/$part.php";
+		}
+	}
+);
 
 add_action(
 	'before_woocommerce_init',
@@ -42,13 +41,7 @@ add_action(
 	}
 );
 
-add_action(
-	'init',
-	function () {
-		load_plugin_textdomain( 'thai-qr-payments', false, dirname( plugin_basename( __FILE__ ) ) . '/languages' );
-	},
-	0
-);
+add_action( 'init', fn() => load_plugin_textdomain( 'thai-qr-payments', false, dirname( plugin_basename( __FILE__ ) ) . '/languages' ), 0 );
 
 add_filter(
 	'woocommerce_payment_gateways',
@@ -73,3 +66,5 @@ add_filter(
 		return array( '<a href="' . esc_url( $url ) . '">' . esc_html__( 'Settings', 'thai-qr-payments' ) . '</a>', ...$links );
 	}
 );
+
+register_deactivation_hook( __FILE__, fn() => function_exists( 'as_unschedule_all_actions' ) && as_unschedule_all_actions( 'thaiqr_follow' ) );

@@ -36,10 +36,7 @@ final class Api {
 		return $this->send( 'PATCH', $path, array(), $body );
 	}
 
-	/**
-	 * Send a request, and once more if the service did not do it: a repeated key does nothing twice. Throws
-	 * Api_Error if it was refused, or nothing came back.
-	 */
+	/** Send a request, and once more if no answer came: a repeated key does nothing twice. Throws Api_Error. */
 	private function send( string $method, string $path, array $headers, ?array $body = null ): array {
 		$headers += array( 'Authorization' => "Bearer $this->key", 'User-Agent' => 'thai-qr-payments-woocommerce/' . VERSION );
 		$request  = array( 'method' => $method, 'timeout' => self::TIMEOUT_SECONDS, 'redirection' => 0 );
@@ -71,7 +68,7 @@ final class Api {
 		}
 		$told = is_array( $object['error'] ?? null ) ? $object['error'] : array();
 		// A page that is no answer of the service, such as one of a proxy, says nothing about what was done.
-		$status  = $status >= 400 ? $status : 0;
+		$status  = $told || $status >= 500 ? $status : 0;
 		$message = trim( ( $told['message'] ?? '' ) . ' ' . ( $told['detail'] ?? '' ) );
 		return new Api_Error( $status, (string) ( $told['code'] ?? 'no_answer' ), $message );
 	}

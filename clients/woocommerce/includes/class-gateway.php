@@ -30,47 +30,28 @@ final class Gateway extends \WC_Payment_Gateway {
 	/** The settings. */
 	private function fields(): array {
 		return array(
-			'enabled'     => array(
-				'title'   => __( 'Enable/Disable', 'thai-qr-payments' ),
-				'label'   => __( 'Take payments by Thai QR code', 'thai-qr-payments' ),
-				'type'    => 'checkbox',
-				'default' => 'no',
-			),
+			'enabled'     => array( 'type' => 'checkbox', 'title' => __( 'Enable/Disable', 'thai-qr-payments' ), 'label' => __( 'Take payments by Thai QR code', 'thai-qr-payments' ) ),
 			'address'     => array(
+				'type'        => 'text',
 				'title'       => __( 'Address of the service', 'thai-qr-payments' ),
 				'description' => __( 'Such as https://pay.example.com. Saving tests address, key and webhook.', 'thai-qr-payments' ),
-				'type'        => 'text',
 			),
 			'key'         => array(
+				'type'        => 'secret',
 				'title'       => __( 'Secret key', 'thai-qr-payments' ),
 				'description' => __( 'With the scopes payments:write, payments:read, refunds:write and webhooks:write. It is stored and not shown again; leave this empty to keep it.', 'thai-qr-payments' ),
-				'type'        => 'secret',
 			),
 			'display'     => array(
-				'title'   => __( 'The customer pays', 'thai-qr-payments' ),
 				'type'    => 'select',
-				'default' => 'page',
+				'title'   => __( 'The customer pays', 'thai-qr-payments' ),
 				'options' => array(
 					'page' => __( 'on the payment page of the service', 'thai-qr-payments' ),
 					'shop' => __( 'on a page of this shop that shows the code', 'thai-qr-payments' ),
 				),
 			),
-			'minutes'     => array(
-				'title'             => __( 'Minutes to pay', 'thai-qr-payments' ),
-				'type'              => 'number',
-				'default'           => '15',
-				'custom_attributes' => array( 'min' => '2', 'max' => '1440' ),
-			),
-			'title'       => array(
-				'title'   => __( 'Title', 'thai-qr-payments' ),
-				'type'    => 'safe_text',
-				'default' => __( 'Thai QR code (PromptPay)', 'thai-qr-payments' ),
-			),
-			'description' => array(
-				'title'   => __( 'Description', 'thai-qr-payments' ),
-				'type'    => 'textarea',
-				'default' => __( 'Scan a code with your banking app, without a fee.', 'thai-qr-payments' ),
-			),
+			'minutes'     => array( 'type' => 'number', 'title' => __( 'Minutes to pay', 'thai-qr-payments' ), 'default' => '15' ),
+			'title'       => array( 'type' => 'safe_text', 'title' => __( 'Title', 'thai-qr-payments' ), 'default' => __( 'Thai QR code (PromptPay)', 'thai-qr-payments' ) ),
+			'description' => array( 'type' => 'textarea', 'title' => __( 'Description', 'thai-qr-payments' ), 'default' => __( 'Scan a code with your banking app, without a fee.', 'thai-qr-payments' ) ),
 		);
 	}
 
@@ -90,10 +71,7 @@ final class Gateway extends \WC_Payment_Gateway {
 		return '' === $given ? (string) $this->get_option( $name ) : sanitize_text_field( $given );
 	}
 
-	/**
-	 * The address without a path. The key travels to it, so it is https except on this machine. Throws Exception if
-	 * it is no such address; WooCommerce shows the text.
-	 */
+	/** The address without a path. The key travels to it: https except on this machine. WooCommerce shows the Exception. */
 	public function validate_address_field( $name, $value ): string {
 		$address = untrailingslashit( trim( (string) wp_unslash( $value ) ) );
 		if ( '' !== $address && 1 !== preg_match( '#^(https://[a-z0-9.-]+|http://(localhost|127\.0\.0\.1))(:\d{1,5})?$#iD', $address ) ) {
@@ -144,7 +122,8 @@ final class Gateway extends \WC_Payment_Gateway {
 			$code = open_code( $order, (int) $this->get_option( 'minutes' ) );
 		} catch ( Api_Error | \UnderflowException $error ) {
 			if ( $error instanceof Api_Error ) {
-				$order->add_order_note( $error->advice() );
+				note_once( $order, 'checkout', $error->error_code, $error->advice() );
+				$order->save();
 			}
 			wc_add_notice( __( 'We cannot make a QR code at this moment. Nothing was charged. Try again in a minute, or choose another way to pay.', 'thai-qr-payments' ), 'error' );
 			return array( 'result' => 'failure' );
@@ -165,7 +144,7 @@ final class Gateway extends \WC_Payment_Gateway {
 	/** Send money back. WooCommerce has checked the nonce and the right of the person. */
 	public function process_refund( $order_id, $amount = null, $reason = '' ): bool|\WP_Error {
 		try {
-			send_refund( (int) $order_id, null === $amount ? '' : wc_format_decimal( $amount, wc_get_price_decimals() ), (string) $reason );
+			send_refund( (int) $order_id, wc_format_decimal( $amount ?? wc_get_order( $order_id )->get_total(), wc_get_price_decimals() ), (string) $reason );
 			return true;
 		} catch ( Api_Error $error ) {
 			return new \WP_Error( 'thaiqr', $error->advice() );

@@ -18,21 +18,20 @@ function is_connected(): bool {
 	return home_url() === ( connection()['home'] ?? '' );
 }
 
-/**
- * Test address and key, and register the webhook. Stores what it found.
- * @return array{0: list<string>, 1: list<string>} Good news and bad news, for the staff of the shop.
- */
+/** Test address and key, and register the webhook. Returns a list of good news and one of bad news, for the staff. */
 function connect( string $key ): array {
 	$api = Api::of_settings();
 	try {
 		$hooks = $api->get( '/v1/webhooks', array( 'limit' => 100 ) )['webhooks'];
 		keep_cursor( $api );
 	} catch ( Api_Error $error ) {
-		update_option( 'thaiqr_connection', array_diff_key( connection(), array( 'home' => 1 ) ), false );
+		if ( ! $error->is_open() ) {
+			update_option( 'thaiqr_connection', array_diff_key( connection(), array( 'home' => 1 ) ), false );
+		}
 		return array( array(), array( $error->advice() ) );
 	}
 	update_option( 'thaiqr_connection', array( 'home' => home_url() ) + connection(), false );
-	as_schedule_recurring_action( time(), FOLLOW_SECONDS, FOLLOW, array(), 'thai-qr-payments', true );
+	schedule();
 	$good = array(
 		str_starts_with( $key, 'tq_test_' )
 			? __( 'Address and key are right. This is a test key: no real money moves.', 'thai-qr-payments' )
@@ -49,22 +48,17 @@ function connect( string $key ): array {
 	return array( $good, array( $bad . ' ' . __( 'Without webhooks orders are paid too, up to a minute or two later.', 'thai-qr-payments' ) ) );
 }
 
-/**
- * Begin the feed at its end. Events of before are not of this shop. Throws Api_Error if the service refused it
- * or did not answer.
- */
+/** Begin the feed at its end: events of before are not of this shop. Also if the key is of another merchant now. */
 function keep_cursor( Api $api ): void {
-	$newest = $api->get( '/v1/events', array( 'limit' => 1 ) )['events'][0] ?? array();
-	$merchant_changed = (int) get_option( 'thaiqr_cursor', -1 ) > (int) ( $newest['sequence'] ?? PHP_INT_MAX );
-	if ( false === get_option( 'thaiqr_cursor' ) || $merchant_changed ) {
-		update_option( 'thaiqr_cursor', (int) ( $newest['sequence'] ?? 0 ), false );
+	$events = $api->get( '/v1/events', array( 'limit' => 1 ) )['events'];
+	$last   = $events ? $events[0]['sequence'] : 0; // Null while it waits for its place.
+	$kept   = get_option( 'thaiqr_cursor' );
+	if ( false === $kept || ( null !== $last && (int) $kept > $last ) ) {
+		update_option( 'thaiqr_cursor', (int) $last, false );
 	}
 }
 
-/**
- * Register the webhook, or mend the one that is registered. Returns whether a signed message arrived. Throws
- * Api_Error if the service refused it, or cannot reach this shop.
- */
+/** Register the webhook, or mend the registered one. Returns whether a signed message arrived. Throws Api_Error. */
 function register_webhook( Api $api, array $hooks ): bool {
 	$url   = rest_url( 'thaiqr/v1/webhook' );
 	$known = current( array_filter( $hooks, fn( $hook ) => $url === $hook['url'] ) );

@@ -15,22 +15,14 @@ const PAGE           = 100;
 /** An event that fails as often as this is left out. Others wait behind it until then. */
 const MOST_FAILURES = 10;
 
-/**
- * Whether the service signed a message, as Standard Webhooks describe. There are two signatures while a secret
- * is renewed.
- */
+/** Whether the service signed a message (Standard Webhooks). There are two signatures while a secret is renewed. */
 function is_genuine( string $secret, string $id, string $sent_at, string $signature, string $body ): bool {
 	$key = str_starts_with( $secret, 'whsec_' ) ? base64_decode( substr( $secret, 6 ), true ) : $secret; // phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions
 	if ( ! $key || ! ctype_digit( $sent_at ) || abs( time() - (int) $sent_at ) > TOLERANCE_SECONDS ) {
 		return false;
 	}
 	$expected = 'v1,' . base64_encode( hash_hmac( 'sha256', "$id.$sent_at.$body", $key, true ) ); // phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions
-	foreach ( explode( ' ', $signature ) as $each ) {
-		if ( hash_equals( $expected, $each ) ) {
-			return true;
-		}
-	}
-	return false;
+	return (bool) array_filter( explode( ' ', $signature ), fn( $each ) => hash_equals( $expected, $each ) );
 }
 
 /** Take a message of the service. What could not be applied now is refused, so that it comes again. */
@@ -49,10 +41,7 @@ function take_webhook( \WP_REST_Request $request ): \WP_REST_Response {
 	return new \WP_REST_Response( array( 'taken' => true ), 200 );
 }
 
-/**
- * Bring the order of an event up to date. To do this twice, or late, changes nothing. Throws Api_Error if the
- * service was asked and did not answer.
- */
+/** Bring the order of an event up to date. To do this twice, or late, changes nothing. Throws Api_Error. */
 function apply_event( array $event ): void {
 	$data = $event['data'] ?? array();
 	match ( $event['event'] ?? '' ) {
@@ -109,21 +98,14 @@ function count_failure( array $event ): int {
 	return $times;
 }
 
+/** Have the feed read each minute. */
+function schedule(): void {
+	if ( is_connected() && ! as_has_scheduled_action( FOLLOW ) ) {
+		as_schedule_recurring_action( time(), FOLLOW_SECONDS, FOLLOW, array(), 'thai-qr-payments', true );
+	}
+}
+
 add_action( FOLLOW, __NAMESPACE__ . '\follow' );
-
-add_action(
-	'admin_init',
-	function () {
-		if ( is_connected() && ! as_has_scheduled_action( FOLLOW ) ) {
-			as_schedule_recurring_action( time(), FOLLOW_SECONDS, FOLLOW, array(), 'thai-qr-payments', true );
-		}
-	}
-);
-
-add_action(
-	'rest_api_init',
-	function () {
-		$route = array( 'methods' => 'POST', 'callback' => __NAMESPACE__ . '\take_webhook', 'permission_callback' => '__return_true' );
-		register_rest_route( 'thaiqr/v1', '/webhook', $route );
-	}
-);
+add_action( 'admin_init', __NAMESPACE__ . '\schedule' );
+// The signature decides.
+add_action( 'rest_api_init', fn() => register_rest_route( 'thaiqr/v1', '/webhook', array( 'methods' => 'POST', 'callback' => __NAMESPACE__ . '\take_webhook', 'permission_callback' => '__return_true' ) ) );

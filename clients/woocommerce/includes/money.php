@@ -5,10 +5,7 @@ namespace ThaiQr;
 
 defined( 'ABSPATH' ) || exit;
 
-/**
- * Baht as decimal text in satang: "1500.5" is 150050. Throws InvalidArgumentException if it is negative, no
- * number, or has a part of a satang.
- */
+/** Baht as decimal text in satang: "1500.5" is 150050. Throws InvalidArgumentException, also for a part of a satang. */
 function satang( string $baht ): int {
 	if ( 1 !== preg_match( '/^(\d{1,12})(?:\.(\d{0,2})0*)?$/D', $baht, $parts ) ) {
 		throw new \InvalidArgumentException( 'This is no amount in baht and satang.' );

@@ -36,10 +36,7 @@ function order_id_of( array $thing ): ?int {
 	return $is_ours ? (int) ( $metadata['order_id'] ?? 0 ) : null;
 }
 
-/**
- * Work on an order as it is in the database now, alone. What is changed is saved. Throws UnderflowException if
- * another process works on it.
- */
+/** Work on an order as it is in the database now, alone, and save it. Throws UnderflowException as `with_lock`. */
 function with_order( int $id, callable $work ): mixed {
 	return with_lock(
 		"order_$id",

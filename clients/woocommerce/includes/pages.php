@@ -52,12 +52,14 @@ function show_code( int $order_id ): void {
 			esc_html__( 'On this telephone? Open the payment page and save the picture.', 'thai-qr-payments' )
 		);
 	}
-	show_state( $order, $state );
+	show_state( $order_id );
 }
 
 /** Say where the order stands, and look again while it may be paid. */
-function show_state( \WC_Order $order, string $state ): void {
-	$text = array(
+function show_state( int $order_id ): void {
+	$order = wc_get_order( $order_id );
+	$state = state_of( $order );
+	$text  = array(
 		'open'  => __( 'We wait for the bank to report your payment.', 'thai-qr-payments' ),
 		'held'  => __( 'Your money arrived, but it does not fit this order. The shop checks it. Please do not pay again.', 'thai-qr-payments' ),
 		'ended' => __( 'The code has ended. If you have paid, wait a moment: this page changes by itself. Otherwise pay again by a new code.', 'thai-qr-payments' ),
@@ -75,14 +77,7 @@ function show_state( \WC_Order $order, string $state ): void {
 }
 
 add_action( 'woocommerce_receipt_' . METHOD, __NAMESPACE__ . '\show_code' );
-
-add_action(
-	'woocommerce_thankyou_' . METHOD,
-	function ( int $order_id ) {
-		$order = wc_get_order( $order_id );
-		show_state( $order, state_of( $order ) );
-	}
-);
+add_action( 'woocommerce_thankyou_' . METHOD, __NAMESPACE__ . '\show_state' );
 
 add_action(
 	'template_redirect',
@@ -96,13 +91,8 @@ add_action(
 	}
 );
 
-add_action(
-	'rest_api_init',
-	function () {
-		$route = array( 'methods' => 'GET', 'callback' => __NAMESPACE__ . '\answer_browser', 'permission_callback' => '__return_true' );
-		register_rest_route( 'thaiqr/v1', '/orders/(?P<id>\d+)', $route );
-	}
-);
+// The key of the order decides.
+add_action( 'rest_api_init', fn() => register_rest_route( 'thaiqr/v1', '/orders/(?P<id>\d+)', array( 'methods' => 'GET', 'callback' => __NAMESPACE__ . '\answer_browser', 'permission_callback' => '__return_true' ) ) );
 
 add_filter(
 	'woocommerce_order_actions',

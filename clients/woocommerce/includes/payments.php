@@ -12,10 +12,7 @@ const LATE_SECONDS = 900;
 /** How often a browser makes this shop ask the service about one order. */
 const ASK_SECONDS = 4;
 
-/**
- * The code that the customer pays now: the open one, or a new one. A repeated request makes no second one.
- * Throws Api_Error if the service refused it or did not answer.
- */
+/** The code that the customer pays now, open or new. Null if the money is there. Throws Api_Error. */
 function open_code( \WC_Order $order, int $minutes ): ?array {
 	$code   = (array) $order->get_meta( CODE );
 	$amount = total_of( $order );
@@ -34,10 +31,7 @@ function open_code( \WC_Order $order, int $minutes ): ?array {
 	return new_code( $order, $amount, $minutes, (int) ( $code['attempt'] ?? 0 ) + 1 );
 }
 
-/**
- * Make a code. Two processes that do this at once send the same key, and get the same code. Throws Api_Error if
- * the service refused it or did not answer.
- */
+/** Make a code. Two processes at once send the same key, and get the same code. Throws Api_Error. */
 function new_code( \WC_Order $order, int $amount, int $minutes, int $attempt ): array {
 	$body = array(
 		'amount'         => $amount,
@@ -66,10 +60,7 @@ function seconds_left( array $code ): int {
 	return (int) strtotime( $code['expires_at'] ?? '@0' ) - time();
 }
 
-/**
- * Ask the service for the payment of an order, and apply it. Throws Api_Error if the service refused it or did
- * not answer.
- */
+/** Ask the service for the payment of an order, and apply it. Throws Api_Error. */
 function refresh( \WC_Order $order ): array {
 	$code    = (array) $order->get_meta( CODE );
 	$payment = Api::of_settings()->get( "/v1/payments/{$code['payment_id']}" );
@@ -79,24 +70,20 @@ function refresh( \WC_Order $order ): array {
 
 /** Whether the customer's browser may wait for the payment of this order. Asks the service now and then. */
 function ask_for_browser( \WC_Order $order ): \WC_Order {
-	$code  = (array) $order->get_meta( CODE );
 	$asked = 'thaiqr_asked_' . $order->get_id();
-	if ( METHOD === $order->get_payment_method() && isset( $code['payment_id'] ) && ! $order->is_paid() && ! get_transient( $asked ) ) {
-		set_transient( $asked, 1, ASK_SECONDS );
-		try {
-			refresh( $order );
-		} catch ( Api_Error | \UnderflowException ) {
-			return $order; // It stays unpaid. A webhook or the feed tells later.
-		}
-		return wc_get_order( $order->get_id() );
+	if ( METHOD !== $order->get_payment_method() || ! $order->get_meta( CODE ) || $order->is_paid() || get_transient( $asked ) ) {
+		return $order;
 	}
-	return $order;
+	set_transient( $asked, 1, ASK_SECONDS );
+	try {
+		refresh( $order );
+	} catch ( Api_Error | \UnderflowException ) {
+		return $order; // It stays unpaid. A webhook or the feed tells later.
+	}
+	return wc_get_order( $order->get_id() );
 }
 
-/**
- * Bring an order to what the service says of one of its payments. To do this twice changes nothing. Throws
- * UnderflowException if another process works on the order.
- */
+/** Bring an order to what the service says of one of its payments. To do this twice changes nothing. */
 function apply_payment( array $payment ): void {
 	$order_id = order_id_of( $payment );
 	if ( null === $order_id ) {
@@ -119,18 +106,17 @@ function apply_payment( array $payment ): void {
 
 /** The order is paid. Called under its lock, so two messages at once complete it once. */
 function complete( \WC_Order $order, array $payment ): void {
+	// phpcs:disable WordPress.WP.I18n.MissingTranslatorsComment -- %1$s is the amount, %2$s the id of the payment.
 	$id = $payment['payment_id'];
 	if ( $order->get_transaction_id() === $id ) {
 		return;
 	}
 	$values = array( $payment['amount_display'], $id );
 	if ( $order->get_date_paid() || $order->is_paid() ) {
-		/* translators: 1: amount, 2: payment id */
 		note_once( $order, $id, 'succeeded', vsprintf( __( 'The customer paid this order again: %1$s by payment %2$s. Refund that payment in the pages of your shop at the payment service.', 'thai-qr-payments' ), $values ) );
 		return;
 	}
 	if ( $payment['amount'] !== total_of( $order ) || 'THB' !== $order->get_currency() ) {
-		/* translators: 1: amount, 2: payment id */
 		if ( note_once( $order, $id, 'succeeded', vsprintf( __( '%1$s were paid by payment %2$s, but the total of this order is another one now. Ask the customer for the rest and complete the order by hand, or refund the payment in the pages of your shop at the payment service.', 'thai-qr-payments' ), $values ) ) ) {
 			$order->set_status( 'on-hold' );
 		}
@@ -142,11 +128,9 @@ function complete( \WC_Order $order, array $payment ): void {
 		throw new \RuntimeException( 'The order could not be completed.' );
 	}
 	if ( $order->get_transaction_id() !== $id ) {
-		/* translators: 1: amount, 2: payment id */
 		note_once( $order, $id, 'succeeded', vsprintf( __( '%1$s were paid by payment %2$s, but an order in this status cannot be completed. Decide what the customer gets.', 'thai-qr-payments' ), $values ) );
 		return;
 	}
-	/* translators: 1: amount, 2: payment id */
 	note_once( $order, $id, 'succeeded', vsprintf( __( 'Paid: %1$s by payment %2$s.', 'thai-qr-payments' ), $values ) );
 	if ( $was_cancelled ) {
 		$order->add_order_note( __( 'The order had been cancelled before the money arrived. Check that you still have the goods.', 'thai-qr-payments' ) );
@@ -187,30 +171,20 @@ function apply_exception( \WC_Order $order, array $payment, array $exception ): 
 
 /** What happened, and what the staff of the shop do now. */
 function exception_text( array $payment, array $exception ): string {
+	// phpcs:disable WordPress.WP.I18n.MissingTranslatorsComment -- %1$s is the amount that arrived, %2$s that of the code.
 	$text = match ( $exception['status'] ) {
 		'open' => match ( true ) {
-			/* translators: 1: amount that arrived, 2: amount of the code */
 			'duplicate' === $exception['reason'] => __( 'Paid twice: %1$s arrived once more.', 'thai-qr-payments' ),
-			/* translators: 1: amount that arrived, 2: amount of the code */
 			'late' === $exception['reason'] => __( 'Paid late: %1$s arrived after the code had expired.', 'thai-qr-payments' ),
-			/* translators: 1: amount that arrived, 2: amount of the code */
 			'time_mismatch' === $exception['reason'] => __( 'Wrong time: the bank says that %1$s were paid before the code existed.', 'thai-qr-payments' ),
-			/* translators: 1: amount that arrived, 2: amount of the code */
 			$exception['amount'] > $payment['amount'] => __( 'Paid too much: %1$s arrived instead of %2$s.', 'thai-qr-payments' ),
-			/* translators: 1: amount that arrived, 2: amount of the code */
 			default => __( 'Paid too little: %1$s arrived instead of %2$s.', 'thai-qr-payments' ),
 		},
-		/* translators: 1: amount that arrived */
 		'accepted' => __( 'The money that did not fit (%1$s) was accepted.', 'thai-qr-payments' ),
-		/* translators: 1: amount that arrived */
 		'sent_back', 'taken_back' => __( 'The money that did not fit (%1$s) went back to the customer.', 'thai-qr-payments' ),
-		/* translators: 1: amount that arrived */
 		'excess_sent_back', 'excess_taken_back' => __( 'Of the money that did not fit (%1$s), what was too much went back to the customer.', 'thai-qr-payments' ),
-		/* translators: 1: amount that arrived */
 		'sending_back', 'excess_sending_back' => __( 'Of the money that did not fit (%1$s), what does not belong to this order is on its way back to the customer.', 'thai-qr-payments' ),
-		/* translators: 1: amount that arrived */
 		'attached', 'merged' => __( 'The money that did not fit (%1$s) belongs to another payment.', 'thai-qr-payments' ),
-		/* translators: 1: amount that arrived */
 		default => __( 'The money that did not fit (%1$s) waits for a decision about what is too much.', 'thai-qr-payments' ),
 	};
 	$text = sprintf( $text, $exception['amount_display'], $payment['amount_display'] );
@@ -221,12 +195,5 @@ function exception_text( array $payment, array $exception ): string {
 	} : $text;
 }
 
-add_filter(
-	'woocommerce_cancel_unpaid_order',
-	function ( bool $is_cancelled, \WC_Order $order ): bool {
-		$code = (array) $order->get_meta( CODE );
-		return $is_cancelled && ( ! isset( $code['payment_id'] ) || seconds_left( $code ) < -LATE_SECONDS );
-	},
-	10,
-	2
-);
+// WooCommerce cancels unpaid orders after a time. A code that can be paid, or was just payable, keeps its order.
+add_filter( 'woocommerce_cancel_unpaid_order', fn( $is_cancelled, $order ) => $is_cancelled && seconds_left( (array) $order->get_meta( CODE ) ) < -LATE_SECONDS, 10, 2 );

@@ -10,48 +10,27 @@ const REFUND_ID = '_thaiqr_refund_id';
 /** On an order: the number of the last refund that was sent, and whether its answer is missing. */
 const LAST_REFUND = '_thaiqr_last_refund';
 
-add_action(
-	'woocommerce_create_refund',
-	function ( \WC_Order_Refund $refund, array $args ) {
-		if ( isset( $args['thaiqr_refund_id'] ) ) {
-			$refund->update_meta_data( REFUND_ID, $args['thaiqr_refund_id'] );
-		}
-	},
-	10,
-	2
-);
+// In the first store of a refund that `record_refund` adds, so it is never added twice.
+add_action( 'woocommerce_create_refund', fn( $refund, $args ) => isset( $args['thaiqr_refund_id'] ) && $refund->update_meta_data( REFUND_ID, $args['thaiqr_refund_id'] ), 10, 2 );
 
-/**
- * Send money back. Under the lock of the order, so a double click sends it once. Throws Api_Error if the service
- * refused it or did not answer. Throws DomainException if an earlier refund turned out to be sent.
- */
+/** Send money back, under the lock of the order: a double click sends it once. Throws Api_Error and DomainException. */
 function send_refund( int $order_id, string $baht, string $reason ): void {
 	with_order(
 		$order_id,
 		function ( \WC_Order $order ) use ( $baht, $reason ) {
 			$last    = (array) $order->get_meta( LAST_REFUND );
 			$number  = (int) ( $last['number'] ?? 0 );
+			$amount  = satang( $baht );
 			$earlier = empty( $last['is_open'] ) ? null : find_refund( $order, $number );
-			if ( null !== $earlier ) {
-				record_refund( $order, $earlier );
-				$order->save();
+			if ( $earlier && $earlier['amount'] !== $amount ) {
 				/* translators: %s: amount */
-				throw new \DomainException( esc_html( sprintf( __( 'An earlier refund of %s was sent, although its answer was lost. It is on the order now. Load this page again.', 'thai-qr-payments' ), $earlier['amount_display'] ) ) );
+				throw new \DomainException( esc_html( sprintf( __( 'An earlier refund of %s was sent, although its answer was lost. First refund this amount again: it is written on the order and not sent again.', 'thai-qr-payments' ), $earlier['amount_display'] ) ) );
 			}
 			$number += empty( $last['is_open'] ) ? 1 : 0;
 			// Before it is sent: if this process ends now, the next one asks what became of it.
 			keep_last_refund( $order, $number, true );
-			$body = array_filter(
-				array(
-					'payment_id' => $order->get_transaction_id(),
-					'amount'     => '' === $baht ? null : satang( $baht ),
-					'reason'     => 'requested_by_customer',
-					'note'       => mb_substr( trim( $reason ), 0, 255 ),
-					'metadata'   => metadata_of( $order, $number ),
-				)
-			);
 			try {
-				$refund = Api::of_settings()->post( '/v1/refunds', $body, sprintf( 'woo-%s-%d-refund-%d', shop_id(), $order->get_id(), $number ) );
+				$refund = $earlier ?? post_refund( $order, $number, $amount, $reason );
 			} catch ( Api_Error $error ) {
 				keep_last_refund( $order, $number, $error->is_open() );
 				throw $error;
@@ -65,6 +44,13 @@ function send_refund( int $order_id, string $baht, string $reason ): void {
 			record_refund( $order, $refund );
 		}
 	);
+}
+
+/** Send the refund with this number of an order. Throws Api_Error. */
+function post_refund( \WC_Order $order, int $number, int $amount, string $reason ): array {
+	$body = array( 'payment_id' => $order->get_transaction_id(), 'amount' => $amount, 'reason' => 'requested_by_customer', 'metadata' => metadata_of( $order, $number ) );
+	$note = mb_substr( trim( $reason ), 0, 255 );
+	return Api::of_settings()->post( '/v1/refunds', $body + ( '' === $note ? array() : array( 'note' => $note ) ), sprintf( 'woo-%s-%d-refund-%d', shop_id(), $order->get_id(), $number ) );
 }
 
 /** Store the number of the last refund of an order, and whether its answer is missing. */
@@ -88,10 +74,7 @@ function refunds_of( \WC_Order $order ): array {
 	return Api::of_settings()->get( '/v1/refunds', array( 'payment_id' => $order->get_transaction_id(), 'limit' => 100 ) )['refunds'];
 }
 
-/**
- * Bring an order to what the service says of one of its refunds. To do this twice changes nothing. Throws
- * Api_Error if it was not made here, and the service did not say of which order its payment is.
- */
+/** Bring an order to what the service says of one of its refunds. To do this twice changes nothing. Throws Api_Error. */
 function apply_refund( array $refund ): void {
 	$order_id = order_id_of( $refund ) ?? order_id_of( Api::of_settings()->get( "/v1/payments/{$refund['payment_id']}" ) );
 	if ( null !== $order_id ) {
@@ -105,16 +88,12 @@ function record_refund( \WC_Order $order, array $refund ): void {
 	if ( order_id_of( $refund ) === $order->get_id() && $number === $refund['metadata']['attempt'] ) {
 		keep_last_refund( $order, $number, false );
 	}
-	if ( $order->get_transaction_id() !== $refund['payment_id'] ) {
-		// Of another payment of this order, whose money this order does not show.
-		note_once( $order, $refund['refund_id'], $refund['status'], refund_text( $refund ) );
+	// The money of another payment is not on this order.
+	if ( ! note_once( $order, $refund['refund_id'], $refund['status'], refund_text( $refund ) ) || $order->get_transaction_id() !== $refund['payment_id'] ) {
 		return;
 	}
 	$own     = current( array_filter( $order->get_refunds(), fn( $each ) => $each->get_meta( REFUND_ID ) === $refund['refund_id'] ) );
 	$is_gone = in_array( $refund['status'], array( 'failed', 'canceled' ), true );
-	if ( ! note_once( $order, $refund['refund_id'], $refund['status'], refund_text( $refund ) ) ) {
-		return;
-	}
 	if ( $own && $is_gone ) {
 		$own->delete( true );
 		do_action( 'woocommerce_refund_deleted', $own->get_id(), $order->get_id() ); // phpcs:ignore WordPress.NamingConventions.PrefixAllGlobals
@@ -124,31 +103,19 @@ function record_refund( \WC_Order $order, array $refund ): void {
 	} elseif ( ! $own && ! $is_gone && $refund['amount'] <= satang( wc_format_decimal( $order->get_remaining_refund_amount(), 2 ) ) ) {
 		// It saves the order by itself, so what was written above is saved first.
 		$order->save();
-		wc_create_refund(
-			array(
-				'order_id'         => $order->get_id(),
-				'amount'           => baht( $refund['amount'] ),
-				'reason'           => (string) $refund['note'],
-				'thaiqr_refund_id' => $refund['refund_id'],
-			)
-		);
+		wc_create_refund( array( 'order_id' => $order->get_id(), 'amount' => baht( $refund['amount'] ), 'reason' => (string) $refund['note'], 'thaiqr_refund_id' => $refund['refund_id'] ) );
 	}
 }
 
 /** What became of a refund, and what the staff of the shop do now. */
 function refund_text( array $refund ): string {
+	// phpcs:disable WordPress.WP.I18n.MissingTranslatorsComment -- %1$s is the amount, %2$s the id of the refund.
 	$text = match ( true ) {
-		/* translators: 1: amount, 2: refund id */
 		'completed' === $refund['status'] => __( 'Refund %2$s: the customer has got %1$s.', 'thai-qr-payments' ),
-		/* translators: 1: amount, 2: refund id */
 		'failed' === $refund['status'] => __( 'Refund %2$s failed: %1$s are in your balance again. Refund the order again, or ask the customer for another account.', 'thai-qr-payments' ),
-		/* translators: 1: amount, 2: refund id */
 		'canceled' === $refund['status'] => __( 'Refund %2$s of %1$s was cancelled.', 'thai-qr-payments' ),
-		/* translators: 1: amount, 2: refund id */
 		'awaiting_destination' === $refund['pending_reason'] => __( 'Refund %2$s of %1$s waits: the bank did not say from which account the customer paid. Name the account, or make a link for the customer, in the pages of your shop at the payment service.', 'thai-qr-payments' ),
-		/* translators: 1: amount, 2: refund id */
 		$refund['awaiting_approval'] => __( 'Refund %2$s of %1$s waits until a second person at the payment service approves it.', 'thai-qr-payments' ),
-		/* translators: 1: amount, 2: refund id */
 		default => __( 'Refund %2$s: %1$s are on their way to the customer. A note follows when they have arrived.', 'thai-qr-payments' ),
 	};
 	return sprintf( $text, $refund['amount_display'], $refund['refund_id'] );

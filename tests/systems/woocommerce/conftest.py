@@ -1,6 +1,7 @@
 """The instance, the browser, and a shop of WooCommerce that its staff connected to the instance."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+import requests
+from playwright.sync_api import Browser, Locator, Page
 
 from tests.browser.conftest import browser, playwright_driver, stack
 from tests.flows.conftest import ShopClient
@@ -38,10 +40,8 @@ class Shop:
 
     def settings(self, **values: str) -> None:
         """Change settings without the page of settings, which would test the connection."""
-        self.site.php(
-            "update_option( 'woocommerce_thaiqr_settings', $arguments[0] + get_option( 'woocommerce_thaiqr_settings' ) );",
-            values,
-        )
+        stored = "'woocommerce_thaiqr_settings'"
+        self.site.php(f"update_option( {stored}, $arguments[0] + get_option( {stored} ) );", values)
 
     def order(self) -> int:
         """An order that waits for its payment."""
@@ -93,8 +93,6 @@ class Shop:
             self._patch(path, status="active")
 
     def _patch(self, path: str, **fields: str) -> None:
-        import requests
-
         headers = {"Authorization": f"Bearer {self.client.secret_key}"}
         answer = requests.patch(self.client.base_url + path, json=fields, headers=headers, timeout=60)
         assert answer.status_code == 200, answer.text
@@ -153,10 +151,13 @@ def customer(site: WordPress, browser: Browser) -> Iterator[Page]:
         yield context.new_page()
 
 
+def keep(shown: Locator, pictures: Path | None, name: str) -> None:
+    """Make the picture of the guide anew, if the run shall do so."""
+    if pictures:
+        shown.screenshot(path=pictures / f"woocommerce-{name}.png")
+
+
 @pytest.fixture
 def pictures() -> Path | None:
-    """Where the pictures of the guide go, if the run shall make them anew."""
-    import os
-
     folder = os.environ.get("WRITE_PICTURES")
     return Path(folder) if folder else None

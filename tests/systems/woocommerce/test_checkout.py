@@ -1,13 +1,15 @@
 """A customer in a browser buys in a shop of WooCommerce and pays by QR code."""
 
 import re
+import shutil
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.systems.woocommerce.conftest import AMOUNT, SETTINGS, Shop, connect
+from tests.systems.woocommerce.conftest import AMOUNT, SETTINGS, Shop, connect, keep
+from tests.systems.woocommerce.wordpress import PLUGIN
 
 pytestmark = pytest.mark.slow
 BUTTON = "Pay by Thai QR code"
@@ -52,11 +54,6 @@ def order_on(page: Page) -> int:
     return int(found[1])
 
 
-def keep(page: Page, pictures: Path | None, name: str) -> None:
-    if pictures:
-        page.screenshot(path=pictures / f"woocommerce-{name}.png")
-
-
 def test_settings_test_address_key_and_webhook(shop: Shop, pictures: Path | None) -> None:
     connect(shop.staff, shop.proxy.base_url, shop.key)
     expect(shop.staff.get_by_text("Address and key are right. This is a test key")).to_be_visible()
@@ -64,7 +61,7 @@ def test_settings_test_address_key_and_webhook(shop: Shop, pictures: Path | None
     hooks = shop.client.get("/v1/webhooks")["webhooks"]
     assert [(hook["status"], hook["verification"]) for hook in hooks] == [("active", "verified")]
     assert shop.key not in shop.staff.content()
-    keep(shop.staff, pictures, "settings")
+    keep(shop.staff.locator("#mainform"), pictures, "settings")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +107,7 @@ def test_customer_pays_in_the_shop(shop: Shop, customer: Page, pictures: Path | 
         buy_in_the_checkout_block(customer, shop)
         expect(customer.get_by_alt_text("Thai QR code")).to_be_visible()
         customer.wait_for_function("document.querySelector('img[alt=\"Thai QR code\"]').naturalWidth > 100")
-        keep(customer, pictures, "code")
+        keep(customer.locator("main"), pictures, "code")
         found = re.search(r"order-pay/(\d+)", customer.url)
         assert found
         shop.client.pay(shop.code(int(found[1])))
@@ -118,6 +115,19 @@ def test_customer_pays_in_the_shop(shop: Shop, customer: Page, pictures: Path | 
         assert shop.site.order(int(found[1]))["status"] == "processing"
     finally:
         shop.settings(display="page")
+
+
+def test_customer_reads_thai(shop: Shop, customer: Page) -> None:
+    languages = shop.site.folder / "wp-content" / "languages"
+    languages.mkdir(exist_ok=True)
+    shutil.copy(PLUGIN / "languages" / "thai-qr-payments-th.mo", languages / "th.mo")
+    shop.site.php("update_option( 'WPLANG', 'th' );")
+    try:
+        put_into_cart(customer, shop)
+        customer.goto("/classic-checkout/")
+        expect(customer.get_by_role("button", name="ชำระด้วยคิวอาร์โค้ด")).to_be_visible()
+    finally:
+        shop.site.php("update_option( 'WPLANG', '' );")
 
 
 def test_return_of_the_browser_pays_nothing(shop: Shop, customer: Page) -> None:

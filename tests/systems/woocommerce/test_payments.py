@@ -56,7 +56,9 @@ def test_messages_at_once_complete_the_order_once(shop: Shop) -> None:
             assert {each.result() for each in sent} == {200}
     order = shop.site.order(order_id)
     assert (order["status"], order["transaction_id"]) == ("processing", code["payment_id"])
-    assert count(order, "Paid:") == count(order, "Order status changed from Pending payment to Processing") == 1
+    assert (
+        count(order, "Paid:") == count(order, "Order status changed from Pending payment to Processing") == 1
+    )
     assert before - shop.site.php(stock, shop.product) == 1
 
 
@@ -259,9 +261,8 @@ def test_service_that_is_down_leaves_the_order_unpaid(shop: Shop) -> None:
     finally:
         shop.proxy.target = known
     assert answer["result"] == "failure"
-    assert answer["notices"] == [
-        "We cannot make a QR code at this moment. Nothing was charged. "
-        "Try again in a minute, or choose another way to pay."
+    assert [notice.partition(".")[0] for notice in answer["notices"]] == [
+        "We cannot make a QR code at this moment"
     ]
     order = shop.site.order(order_id)
     assert order["status"] == "pending"
@@ -291,7 +292,9 @@ def test_copy_of_the_shop_at_another_address_touches_nothing(shop: Shop) -> None
     )
     assert shop.site.php(asks) is False
     before = len(shop.proxy.requests)
-    shop.site.php("add_filter( 'option_home', fn() => 'https://copy.example' ); do_action( 'thaiqr_follow' );")
+    shop.site.php(
+        "add_filter( 'option_home', fn() => 'https://copy.example' ); do_action( 'thaiqr_follow' );"
+    )
     assert len(shop.proxy.requests) == before
 
 

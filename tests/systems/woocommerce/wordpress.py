@@ -36,7 +36,7 @@ def unpacked(variable: str) -> Path:
 
 @dataclass
 class WordPress:
-    """A running shop. Tests read and change it as its staff and its other extensions do: by its own functions."""
+    """A running shop. Tests read and change it by its own functions, as its other extensions do."""
 
     folder: Path
     url: str
@@ -81,7 +81,13 @@ def running_database(folder: Path) -> Iterator[Path]:
     server, install = (find_program(name, "mariadb-server") for name in ("mariadbd", "mariadb-install-db"))
     account = ["--user=root"] if os.geteuid() == 0 else []
     data, socket = folder / "mariadb", folder / "mariadb.sock"
-    made = [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal", *account]
+    made = [
+        install,
+        "--no-defaults",
+        f"--datadir={data}",
+        "--auth-root-authentication-method=normal",
+        *account,
+    ]
     subprocess.run(made, check=True, capture_output=True, timeout=180)
     options = ["--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M"]
     with (folder / "mariadb.log").open("w") as log:
