@@ -51,7 +51,7 @@ final class Gateway extends \WC_Payment_Gateway {
 			),
 			'minutes'     => array( 'type' => 'number', 'title' => __( 'Minutes to pay', 'thai-qr-payments' ), 'default' => '15' ),
 			'title'       => array( 'type' => 'safe_text', 'title' => __( 'Title', 'thai-qr-payments' ), 'default' => __( 'Thai QR code (PromptPay)', 'thai-qr-payments' ) ),
-			'description' => array( 'type' => 'textarea', 'title' => __( 'Description', 'thai-qr-payments' ), 'default' => __( 'Scan a code with your banking app, without a fee.', 'thai-qr-payments' ) ),
+			'description' => array( 'type' => 'textarea', 'title' => __( 'Description', 'thai-qr-payments' ), 'default' => __( 'Scan a code with your banking app.', 'thai-qr-payments' ) ),
 		);
 	}
 

@@ -70,7 +70,7 @@ function show_state( int $order_id ): void {
 	wp_enqueue_script( 'thaiqr-order', plugins_url( 'assets/order.js', __DIR__ ), array(), VERSION, true );
 	$url = add_query_arg( 'key', $order->get_order_key(), rest_url( 'thaiqr/v1/orders/' . $order->get_id() ) );
 	printf( '<p class="thaiqr-state" role="status" data-state="%s" data-url="%s" data-paid="%s">%s</p>', esc_attr( $state ), esc_url( $url ), esc_url( $order->get_checkout_order_received_url() ), esc_html( $text ) );
-	if ( 'held' !== $state ) {
+	if ( 'ended' === $state || ( 'open' === $state && ! is_checkout_pay_page() ) ) {
 		$label = 'open' === $state ? __( 'Show the code', 'thai-qr-payments' ) : __( 'Pay by a new code', 'thai-qr-payments' );
 		printf( '<p><a class="button" href="%s">%s</a></p>', esc_url( $order->get_checkout_payment_url() ), esc_html( $label ) );
 	}

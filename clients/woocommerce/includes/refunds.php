@@ -15,10 +15,14 @@ add_action( 'woocommerce_create_refund', fn( $refund, $args ) => isset( $args['t
 
 /** Send money back, under the lock of the order: a double click sends it once. Throws Api_Error and DomainException. */
 function send_refund( int $order_id, string $baht, string $reason ): void {
+	$known = wc_get_order( $order_id )->get_meta( LAST_REFUND );
 	with_order(
 		$order_id,
-		function ( \WC_Order $order ) use ( $baht, $reason ) {
-			$last    = (array) $order->get_meta( LAST_REFUND );
+		function ( \WC_Order $order ) use ( $known, $baht, $reason ) {
+			if ( $order->get_meta( LAST_REFUND ) !== $known ) {
+				throw new \UnderflowException( 'Another click was faster.' );
+			}
+			$last    = (array) $known;
 			$number  = (int) ( $last['number'] ?? 0 );
 			$amount  = satang( $baht );
 			$earlier = empty( $last['is_open'] ) ? null : find_refund( $order, $number );

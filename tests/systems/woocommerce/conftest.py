@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, ViewportSize
 
 from tests.browser.conftest import browser, playwright_driver, stack
 from tests.flows.conftest import ShopClient
@@ -20,6 +20,7 @@ from tests.systems.woocommerce.wordpress import PASSWORD, SITE, WordPress, runni
 
 __all__ = ["browser", "playwright_driver", "stack"]
 SCOPES = ("payments:write", "payments:read", "refunds:write", "webhooks:write")
+LARGE: ViewportSize = {"width": 1100, "height": 1400}
 SETTINGS = "/wp-admin/admin.php?page=wc-settings&tab=checkout&section=thaiqr"
 AMOUNT = 15_025
 """Satang: the price of the product."""
@@ -119,7 +120,7 @@ def shop(site: WordPress, stack: Stack, browser: Browser) -> Iterator[Shop]:
     stack.manage("page_origins", made["merchant_id"], site.url)
     client = ShopClient(stack.base_url, made["secret_key"], made["merchant_id"])
     key = new_key(stack, made["merchant_id"])
-    with FlawedProxy.running() as proxy, browser.new_context(base_url=site.url) as context:
+    with FlawedProxy.running() as proxy, browser.new_context(base_url=site.url, viewport=LARGE) as context:
         proxy.target, proxy.flaws = stack.base_url, []
         staff = context.new_page()
         log_in(staff)

@@ -103,7 +103,6 @@ def test_customer_pays_on_the_payment_page(shop: Shop, customer: Page, pictures:
 def test_customer_pays_in_the_shop(shop: Shop, customer: Page, pictures: Path | None) -> None:
     shop.settings(display="shop")
     try:
-        put_into_cart(customer, shop)
         buy_in_the_checkout_block(customer, shop)
         expect(customer.get_by_alt_text("Thai QR code")).to_be_visible()
         customer.wait_for_function("document.querySelector('img[alt=\"Thai QR code\"]').naturalWidth > 100")

@@ -44,7 +44,9 @@ def test_webhook_completes_the_order(shop: Shop) -> None:
 
 
 def test_messages_at_once_complete_the_order_once(shop: Shop) -> None:
-    with shop.without_webhooks():
+    """A slow extension holds each message before it stores anything, so all of them meet there."""
+    slow = "add_action( 'woocommerce_pre_payment_complete', fn() => usleep( 700_000 ) );"
+    with shop.without_webhooks(), shop.site.extended(slow):
         order_id, code = shop.open_order()
         data, secret = succeeded(code), shop.webhook()["secret"]
         stock = "return wc_get_product( $arguments[0] )->get_stock_quantity();"

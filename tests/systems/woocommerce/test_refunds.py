@@ -1,16 +1,19 @@
 """Refunds from the page of an order, whole and in part, and what the bank says of them later."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.flows import flawed_proxy
+from tests.flows.flawed_proxy import FlawedProxy
 from tests.stack import wait_until
 from tests.systems.woocommerce.conftest import Shop, keep
 from tests.systems.woocommerce.test_payments import count
 from tests.systems.woocommerce.wordpress import has_note
+from tests.webhook_receiver import ReceivedRequest, Script
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +22,10 @@ def refund(shop: Shop, order_id: int, amount: str) -> str:
     """Refund as the page of the order does; return its error, or an empty text."""
     error: str = shop.site.php("return refund( ...$arguments );", order_id, amount)
     return error
+
+
+def answers_late(proxy: FlawedProxy, request: ReceivedRequest) -> Script:
+    return replace(proxy.forward(request), delay=4)
 
 
 def refunds_of(shop: Shop, order_id: int) -> list[tuple[int, str]]:
@@ -58,12 +65,15 @@ def test_staff_refund_on_the_page_of_the_order(shop: Shop, pictures: Path | None
 
 
 def test_two_clicks_refund_once(shop: Shop) -> None:
+    """The service answers slowly, so that the second click comes while the first one waits."""
     order_id = shop.paid_order()
+    shop.proxy.flaws = [answers_late]
     with ThreadPoolExecutor(3) as pool:
-        errors = list(pool.map(lambda _: refund(shop, order_id, "150.25"), range(3)))
+        errors = list(pool.map(lambda _: refund(shop, order_id, "50.00"), range(3)))
     assert errors.count("") == 1
+    assert errors.count("Another refund of this order is being sent. Load this page again.") == 2
     shop.site.wait_for_note(order_id, "the customer has got")
-    assert refunds_of(shop, order_id) == [(15_025, "completed")]
+    assert refunds_of(shop, order_id) == [(5_000, "completed")]
     assert len(shop.site.order(order_id)["refunds"]) == 1
 
 
