@@ -51,7 +51,10 @@ SECTIONS = {
     for title, pages in yaml.load(MENU.read_text(), yaml.CSafeLoader).items()
 }
 PAGES = {page.name: page for pages in SECTIONS.values() for page in pages}
-PICTURES = {"pictures/till.png", "pictures/payment-page.png"}
+PICTURES = {
+    f"pictures/{name}.png"
+    for name in ("till", "payment-page", "woocommerce-settings", "woocommerce-code", "woocommerce-order")
+}
 RECEIVERS = {f"receiver.{language}" for language in ("go", "mjs", "php", "py")}
 SHOPS = {"with_django.py", "with_fastapi.py", "with_express.mjs", "with_nextjs.ts", "with_laravel.php"}
 PROGRAMS = {f"examples/{name}" for name in RECEIVERS | SHOPS | {"verify.sh"}}

@@ -70,6 +70,13 @@ def test_list_of_packages_is_that_of_the_lock_file_with_versions_and_hashes(dist
     assert all(each["externalReferences"][0]["hashes"] for each in found["components"])
 
 
+def test_plugin_for_woocommerce_is_one_folder_that_wordpress_takes(dist: Path) -> None:
+    with zipfile.ZipFile(dist / "thai-qr-payments-woocommerce.zip") as opened:
+        found = {name for name in opened.namelist() if not name.endswith("/")}
+    tracked = {name for name in tracked_files() if name.startswith("clients/woocommerce/")}
+    assert found == {name.replace("clients/woocommerce/", "thai-qr-payments/") for name in tracked}
+
+
 def test_installed_service_takes_payments_and_shows_its_pages(installed: Installation) -> None:
     created = installed.run("manage", "create_merchant", "--name", "Somtam House", "--mode", "test", "--json")
     key = {"Authorization": f"Bearer {json.loads(created.stdout)['secret_key']}"}
