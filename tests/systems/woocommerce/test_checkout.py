@@ -92,6 +92,7 @@ def test_customer_pays_on_the_payment_page(shop: Shop, customer: Page, pictures:
     code = shop.code(order_id)
     assert (code["amount"], code["reference"]) == (AMOUNT, str(order_id))
     shop.client.pay(code)
+    expect(customer.get_by_role("heading", name="Paid")).to_be_visible(timeout=30_000)
     customer.get_by_role("link", name="Back to the shop").click()
     expect(customer.get_by_text("Thank you. Your order has been received.")).to_be_visible()
     expect(customer.locator(".thaiqr-state")).to_have_count(0)
