@@ -57,8 +57,8 @@ final class Gateway extends \WC_Payment_Gateway {
 
 	/** A field for a secret that is never sent back to the browser. */
 	public function generate_secret_html( $name, $data ): string {
-		$stored = (string) $this->get_option( $name );
-		$hidden = array( 'type' => 'password', 'placeholder' => '' === $stored ? '' : substr( $stored, 0, 16 ) . '…' );
+		$stored                  = (string) $this->get_option( $name );
+		$hidden                  = array( 'type' => 'password', 'placeholder' => '' === $stored ? '' : substr( $stored, 0, 16 ) . '…' );
 		$this->settings[ $name ] = '';
 		$html                    = $this->generate_text_html( $name, $hidden + $data + array( 'custom_attributes' => array( 'autocomplete' => 'off' ) ) );
 		$this->settings[ $name ] = $stored;

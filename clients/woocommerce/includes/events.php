@@ -9,9 +9,8 @@ const TYPES = array( 'payment.succeeded', 'payment.failed', 'payment.exception',
 /** How far the clocks may differ, which limits replays. */
 const TOLERANCE_SECONDS = 300;
 /** The action that reads the feed, each minute. */
-const FOLLOW         = 'thaiqr_follow';
-const FOLLOW_SECONDS = 60;
-const PAGE           = 100;
+const FOLLOW = 'thaiqr_follow';
+const PAGE   = 100;
 /** An event that fails as often as this is left out. Others wait behind it until then. */
 const MOST_FAILURES = 10;
 
@@ -61,9 +60,10 @@ function follow(): void {
 	}
 	try {
 		// Each page takes the lock anew, because a lease is short.
-		for ( $page = 0; $page < 10 && with_lock( 'feed', __NAMESPACE__ . '\follow_page' ); $page++ ) {
-			continue;
-		}
+		$pages = 0;
+		do {
+			$has_more = with_lock( 'feed', __NAMESPACE__ . '\follow_page' );
+		} while ( $has_more && ++$pages < 10 );
 	} catch ( Api_Error | \UnderflowException ) {
 		return; // It begins at the same event a minute later.
 	}
@@ -87,13 +87,13 @@ function follow_page(): bool {
 		}
 		update_option( 'thaiqr_cursor', $event['sequence'], false );
 	}
-	return count( $events ) === PAGE;
+	return PAGE === count( $events );
 }
 
 /** How often this event has failed. Another extension may break on its order. */
 function count_failure( array $event ): int {
 	$stuck = (array) get_option( 'thaiqr_stuck' );
-	$times = ( $event['event_id'] === ( $stuck['event_id'] ?? '' ) ? $stuck['times'] : 0 ) + 1;
+	$times = ( ( $stuck['event_id'] ?? '' ) === $event['event_id'] ? $stuck['times'] : 0 ) + 1;
 	update_option( 'thaiqr_stuck', array( 'event_id' => $event['event_id'], 'times' => $times ), false );
 	return $times;
 }
@@ -101,7 +101,7 @@ function count_failure( array $event ): int {
 /** Have the feed read each minute. */
 function schedule(): void {
 	if ( is_connected() && ! as_has_scheduled_action( FOLLOW ) ) {
-		as_schedule_recurring_action( time(), FOLLOW_SECONDS, FOLLOW, array(), 'thai-qr-payments', true );
+		as_schedule_recurring_action( time(), MINUTE_IN_SECONDS, FOLLOW, array(), 'thai-qr-payments', true );
 	}
 }
 

@@ -108,7 +108,7 @@ function apply_payment( array $payment ): void {
 function complete( \WC_Order $order, array $payment ): void {
 	// phpcs:disable WordPress.WP.I18n.MissingTranslatorsComment -- %1$s is the amount, %2$s the id of the payment.
 	$id = $payment['payment_id'];
-	if ( $order->get_transaction_id() === $id ) {
+	if ( $id === $order->get_transaction_id() ) {
 		return;
 	}
 	$values = array( $payment['amount_display'], $id );
@@ -116,7 +116,7 @@ function complete( \WC_Order $order, array $payment ): void {
 		note_once( $order, $id, 'succeeded', vsprintf( __( 'The customer paid this order again: %1$s by payment %2$s. Refund that payment in the pages of your shop at the payment service.', 'thai-qr-payments' ), $values ) );
 		return;
 	}
-	if ( $payment['amount'] !== total_of( $order ) || 'THB' !== $order->get_currency() ) {
+	if ( total_of( $order ) !== $payment['amount'] || 'THB' !== $order->get_currency() ) {
 		if ( note_once( $order, $id, 'succeeded', vsprintf( __( '%1$s were paid by payment %2$s, but the total of this order is another one now. Ask the customer for the rest and complete the order by hand, or refund the payment in the pages of your shop at the payment service.', 'thai-qr-payments' ), $values ) ) ) {
 			$order->set_status( 'on-hold' );
 		}
@@ -127,7 +127,7 @@ function complete( \WC_Order $order, array $payment ): void {
 	if ( ! $order->payment_complete( $id ) ) {
 		throw new \RuntimeException( 'The order could not be completed.' );
 	}
-	if ( $order->get_transaction_id() !== $id ) {
+	if ( $id !== $order->get_transaction_id() ) {
 		note_once( $order, $id, 'succeeded', vsprintf( __( '%1$s were paid by payment %2$s, but an order in this status cannot be completed. Decide what the customer gets.', 'thai-qr-payments' ), $values ) );
 		return;
 	}
@@ -140,7 +140,7 @@ function complete( \WC_Order $order, array $payment ): void {
 /** The code cannot be paid any more. The customer can pay the order again, by a new code. */
 function end_code( \WC_Order $order, array $payment ): void {
 	$code = (array) $order->get_meta( CODE );
-	if ( $payment['payment_id'] !== ( $code['payment_id'] ?? '' ) || ! $order->needs_payment() ) {
+	if ( ( $code['payment_id'] ?? '' ) !== $payment['payment_id'] || ! $order->needs_payment() ) {
 		return;
 	}
 	if ( 'expired' === $payment['status'] ) {
