@@ -31,7 +31,7 @@ echo json_encode("""
 
 def run(file: str, expression: str, *arguments: str) -> Any:
     """What an expression of PHP returns, with the functions of one file and `$argv` from 2 on."""
-    command = [find_program("php", "php-cli"), "-r", f"{RUN}{expression});", PLUGIN / "includes" / file]
+    command = [find_program("php", "php-cli"), "-r", f"{RUN}{expression});", str(PLUGIN / "includes" / file)]
     done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
 

@@ -1,6 +1,7 @@
 """What becomes of an order when money arrives, also late, twice, in another amount, and without a webhook."""
 
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -62,6 +63,20 @@ def test_messages_at_once_complete_the_order_once(shop: Shop) -> None:
         count(order, "Paid:") == count(order, "Order status changed from Pending payment to Processing") == 1
     )
     assert before - shop.site.php(stock, shop.product) == 1
+
+
+@pytest.mark.parametrize(("seconds_left", "answer"), [(-1, "done"), (60, "busy")], ids=["killed", "working"])
+def test_lock_ends_only_with_its_lease(shop: Shop, seconds_left: int, answer: str) -> None:
+    """A process that was killed cannot give its lock back."""
+    held = f"{int(time.time()) + seconds_left}.of-another-process"
+    work = (
+        "global $wpdb; $row = array( 'option_name' => 'thaiqr_lock_test', 'option_value' => $arguments[0] );"
+        "$wpdb->insert( $wpdb->options, $row );"
+        "try { return ThaiQr\\with_lock( 'test', fn() => 'done' ); }"
+        "catch ( UnderflowException ) { return 'busy'; }"
+        "finally { $wpdb->delete( $wpdb->options, $row ); }"
+    )
+    assert shop.site.php(work, held) == answer
 
 
 @pytest.mark.parametrize(
