@@ -32,11 +32,8 @@ function connect( string $key ): array {
 	}
 	update_option( 'thaiqr_connection', array( 'home' => home_url() ) + connection(), false );
 	schedule();
-	$good = array(
-		str_starts_with( $key, 'tq_test_' )
-			? __( 'Address and key are right. This is a test key: no real money moves.', 'thai-qr-payments' )
-			: __( 'Address and key are right.', 'thai-qr-payments' ),
-	);
+	$is_test = str_starts_with( $key, 'tq_test_' );
+	$good    = array( $is_test ? __( 'Address and key are right. This is a test key: no real money moves.', 'thai-qr-payments' ) : __( 'Address and key are right.', 'thai-qr-payments' ) );
 	try {
 		if ( register_webhook( $api, $hooks ) ) {
 			return array( array( ...$good, __( 'The webhook works: a signed message arrived.', 'thai-qr-payments' ) ), array() );

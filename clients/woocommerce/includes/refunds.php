@@ -10,8 +10,15 @@ const REFUND_ID = '_thaiqr_refund_id';
 /** On an order: the number of the last refund that was sent, and whether its answer is missing. */
 const LAST_REFUND = '_thaiqr_last_refund';
 
-// In the first store of a refund that `record_refund` adds, so it is never added twice.
-add_action( 'woocommerce_create_refund', fn( $refund, $args ) => isset( $args['thaiqr_refund_id'] ) && $refund->update_meta_data( REFUND_ID, $args['thaiqr_refund_id'] ), 10, 2 );
+// A refund that `record_refund` adds has its id from the first store on, so it is never added twice.
+add_action( 'woocommerce_create_refund', fn( $refund, $args ) => own_refund( $refund ) && isset( $args['thaiqr_refund_id'] ) && $refund->update_meta_data( REFUND_ID, $args['thaiqr_refund_id'] ), 10, 2 );
+
+/** The refund that WooCommerce created last in this process. It does not say for which one it asks the gateway. */
+function own_refund( ?\WC_Order_Refund $created = null ): ?\WC_Order_Refund {
+	static $last = null;
+	$last        = $created ?? $last;
+	return $last;
+}
 
 /** Send money back, under the lock of the order: a double click sends it once. Throws Api_Error and DomainException. */
 function send_refund( int $order_id, string $baht, string $reason ): void {
@@ -39,9 +46,8 @@ function send_refund( int $order_id, string $baht, string $reason ): void {
 				keep_last_refund( $order, $number, $error->is_open() );
 				throw $error;
 			}
-			// WooCommerce has just stored its own refund, the newest one.
-			$own = array_reduce( $order->get_refunds(), fn( $newest, $each ) => $newest && $newest->get_id() > $each->get_id() ? $newest : $each );
-			if ( $own && ! $own->get_meta( REFUND_ID ) ) {
+			$own = own_refund();
+			if ( $own && $own->get_parent_id() === $order->get_id() && ! $own->get_meta( REFUND_ID ) ) {
 				$own->update_meta_data( REFUND_ID, $refund['refund_id'] );
 				$own->save();
 			}
@@ -65,12 +71,8 @@ function keep_last_refund( \WC_Order $order, int $number, bool $is_open ): void 
 
 /** The refund with this number of an order at the service, or null. */
 function find_refund( \WC_Order $order, int $number ): ?array {
-	foreach ( refunds_of( $order ) as $refund ) {
-		if ( order_id_of( $refund ) === $order->get_id() && $number === $refund['metadata']['attempt'] ) {
-			return $refund;
-		}
-	}
-	return null;
+	$found = array_filter( refunds_of( $order ), fn( $each ) => order_id_of( $each ) === $order->get_id() && $number === $each['metadata']['attempt'] );
+	return array_values( $found )[0] ?? null;
 }
 
 /** The refunds of an order at the service, the newest first. */
