@@ -45,13 +45,14 @@ class AmountForm(forms.Form):
     def __init__(self, link: PaymentLink, data: Any = None) -> None:
         super().__init__(data, label_suffix="")
         smallest, largest = link.amount_min or 0, link.amount_max or 0
-        limits = {"min": money.with_sign(smallest), "max": money.with_sign(largest)}
+        named = {"min": money.with_sign(smallest), "max": money.with_sign(largest)}
+        limits = _("From %(min)s to %(max)s.") % named
         self.fields["amount"] = BahtField(
             smallest=smallest,
             largest=largest,
             label=_("Amount in baht"),
-            help_text=_("From %(min)s to %(max)s.") % limits,
-            error_messages={"required": BahtField.wrong},
+            help_text=limits,
+            error_messages={"required": BahtField.wrong, "limits": limits},
         )
 
 

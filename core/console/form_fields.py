@@ -40,6 +40,8 @@ class BahtField(forms.CharField):
             return None
         satang = money.parse(text)
         largest = self._largest
-        if satang is None or satang < self._smallest or (largest is not None and satang > largest):
+        if satang is None:
             raise ValidationError(self.wrong)
+        if satang < self._smallest or (largest is not None and satang > largest):
+            raise ValidationError(self.error_messages.get("limits", self.wrong))
         return satang

@@ -9,8 +9,8 @@ from django.test import Client
 from apidocs.guide.pages import PAGES, THAI, Page
 from apidocs.guide.rendering import document
 
-# The pages of the first hour.
-NEEDED = {"README", "start/curl", "webhooks-tutorial", "testing", "going-live", "which-bank"}
+# The pages of the first hour, and that of staff.
+NEEDED = {"README", "start/curl", "webhooks-tutorial", "testing", "going-live", "which-bank", "staff-tasks"}
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 thai_pages = pytest.mark.parametrize(
     "page", [each for each in PAGES.values() if each.language == "th"], ids=lambda page: page.name

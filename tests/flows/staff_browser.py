@@ -32,7 +32,7 @@ class StaffBrowser:
 
     def waiting(self, search: str = "") -> list[str]:
         """The ids of the open exceptions, the oldest first."""
-        page = self.read(LIST, {"q": search})
+        page = self.read(LIST, {"q": search, "mode": "test"})
         return [unquote(found) for found in re.findall(f'href="{LIST}([^/"]+)/change/', page)]
 
     def case(self, subject_id: str) -> str:

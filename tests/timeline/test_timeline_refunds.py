@@ -169,10 +169,11 @@ def test_transfer_page_shows_each_event(
     served_by(sends=[TransferResult("processing")], inquiries=[TransferResult("unknown")])
     refund_shop = RefundShop(shop, bank)
     refund_id = refund_shop.refund(refund_shop.paid())["refund_id"]
-    tasks = [run(run_due, clock, after=3600) for _ in range(2)]
+    for _ in range(2):
+        run(run_due, clock, after=3600)
     page = admin_client.get(f"/admin/transfers/transfer/{refund_id}/change/").content.decode()
-    assert f"2026-11-21 13:00:00 submitted  task:refunds.run_due {tasks[0]}" in page
-    assert f"2026-11-21 14:00:00 inquiry unknown task:refunds.run_due {tasks[1]}" in page
+    assert "2026-11-21 13:00:00 Submitted  task:refunds.run_due" in page
+    assert "2026-11-21 14:00:00 Inquiry no usable answer task:refunds.run_due" in page
 
 
 @pytest.mark.parametrize(
