@@ -31,7 +31,7 @@ KEY = "order-1"
 # Refusals of valid requests, besides those of unknown objects.
 OF_VALID_REQUESTS = {
     "bank_not_configured", "card_declined", "clock_limit_reached", "clock_not_advanceable",
-    "delivery_not_redeliverable", "email_not_configured",
+    "delivery_not_redeliverable", "email_not_configured", "evidence_not_ready",
     "exception_not_acceptable", "exception_not_returnable", "expired_card", "insufficient_funds",
     "key_not_rollable", "method_not_allowed", "partial_refund_not_supported", "payment_link_not_active",
     "payment_not_held", "payment_not_refundable", "payout_account_not_allowed", "payout_account_too_new",

@@ -136,6 +136,7 @@ def test_every_permission_of_shops_is_checked_by_a_page_or_an_act() -> None:
         *("shop.view_today", "shop.view_balance", "shop.view_month", "shop.view_membership"),
         *("shop.invite_person", "audit_trail.view_personal_data", "merchants.issue_withdrawal_key"),
         *("webhooks.view_deliveryattempt", "shop.use_till", "audit_trail.export_lists"),
+        "operations.view_evidence",
     }
     assert declared == lists | inner | {
         permission for _label, _slug, permission in acts() + acts("list_acts")

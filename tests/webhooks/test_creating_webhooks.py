@@ -51,7 +51,7 @@ def test_created_webhook_is_returned_without_secret(shop: Shop, receiver: Receiv
 
 @pytest.mark.usefixtures("no_probe")
 def test_every_event_of_the_catalogue_can_be_subscribed_to(shop: Shop) -> None:
-    assert len(EventType) == 13
+    assert len(EventType) == 14
     answer = register(shop, "https://shop.example/hook", events=list(EventType))
     assert answer.json()["events"] == list(EventType)
 
