@@ -113,9 +113,9 @@ beside = $(addprefix -c ,$(1)) $$(sed -n 's/^\([^=]*\)==.*/--no-emit-package \1/
 
 # Only what is committed goes in.
 package: $(VENV)/.dev ## Build wheel, sdist, their list of packages and the plug-in for WooCommerce of REVISION (HEAD) into DIST (dist)
-	@rm -rf $(VENV)/export && mkdir -p $(VENV)/export "$(DIST)"
-	git archive $(REVISION) | tar -x -C $(VENV)/export
-	dist=$$(cd "$(DIST)" && pwd) && cd $(VENV)/export && "$$OLDPWD/$(PY)" -m hatchling build -d "$$dist" && \
+	@# From a folder of its own: two of these may run at once.
+	mkdir -p "$(DIST)" && dist=$$(cd "$(DIST)" && pwd) && from=$$(mktemp -d) && trap 'rm -rf "$$from"' EXIT && \
+	git archive $(REVISION) | tar -x -C "$$from" && cd "$$from" && "$$OLDPWD/$(PY)" -m hatchling build -d "$$dist" && \
 	"$$OLDPWD/$(PY)" -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible \
 	  -o "$$dist/thai_qr_payments-$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml).cdx.json" requirements/production.lock
 	git archive --format=zip --prefix=thai-qr-payments/ -o "$(DIST)/thai-qr-payments-woocommerce.zip" $(REVISION):clients/woocommerce
