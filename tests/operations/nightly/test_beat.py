@@ -17,12 +17,11 @@ from config.celery import app
 from core import clock
 from operations.nightly import beat
 from reconciliation.inquiries import scan
-from reconciliation.inquiries import services as inquiries
 from reconciliation.models import BankRateLimit
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.lists.query_plans import unbounded
 from tests.counts.closing import close_all
-from tests.reconciliation.inquiries.builders import create_codes
+from tests.reconciliation.inquiries.builders import create_codes, sweep
 from tests.webhooks.builders import make_endpoint, publish
 from tests.withdrawals.builders import fund, withdrawn
 from webhooks import feed
@@ -96,9 +95,9 @@ def test_beat_asks_banks_in_each_round_for_a_minute_after_a_payment(scheduler: S
     for seconds in (0, 5, 30, 60):
         with time_machine.travel(created_at + timedelta(seconds=seconds), tick=False):
             assert "reconciliation.inquire_due" in scheduler.next_round()
-            inquiries.inquire_due(now=clock.now)
+            sweep(0)
     with time_machine.travel(created_at + timedelta(seconds=75), tick=False):
-        inquiries.inquire_due(now=clock.now)
+        sweep(0)
         assert "reconciliation.inquire_due" not in scheduler.next_round()
 
 
