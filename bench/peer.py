@@ -217,7 +217,7 @@ def _shared(code_id: str, payment_id: str, requested: QrCodeRequest) -> dict[str
         "payment_id": payment_id,
         "status": "pending",
         "amount": requested.amount,
-        "amount_display": money.display(requested.amount),
+        "amount_display": money.with_code(requested.amount),
         "currency": "THB",
         "qr_code_id": code_id,
     }
@@ -245,7 +245,7 @@ def _payment_object(payment: Any, now: datetime) -> dict[str, Any]:
         "payment_id": payment["id"],
         **{name: payment[name] for name in SHOWN},
         "status": "expired" if is_over else payment["status"],
-        "amount_display": money.display(payment["amount"]),
+        "amount_display": money.with_code(payment["amount"]),
         "currency": "THB",
         "created_at": clock.iso(payment["created_at"]),
         "updated_at": clock.iso(expires_at if is_over else payment["updated_at"]),

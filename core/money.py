@@ -4,6 +4,8 @@ import re
 from decimal import Decimal
 from functools import lru_cache
 
+from django.utils.translation import gettext as _
+
 from core import plain_text
 
 CURRENCY = "THB"
@@ -39,9 +41,14 @@ def satang(text: str) -> int:
     return int(whole) * 100 + int(rest or 0)
 
 
-@lru_cache(maxsize=1024)  # an answer and its event show the same amount
 def display(satang: int) -> str:
-    """An amount as people read it: 150000 satang is "1,500.00 THB"."""
+    """An amount as staff read it: 150000 satang is "1,500.00 THB", and "1,500.00 บาท" in Thai."""
+    return _("%(baht)s THB") % {"baht": f"{decimal(satang):,.2f}"}
+
+
+@lru_cache(maxsize=1024)  # an answer and its event show the same amount
+def with_code(satang: int) -> str:
+    """An amount in answers and files, the same in all languages: 150000 satang is "1,500.00 THB"."""
     return f"{decimal(satang):,.2f} {CURRENCY}"
 
 

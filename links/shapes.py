@@ -65,7 +65,7 @@ def payment_link_object(link: PaymentLink, open_codes: int, now: datetime) -> Pa
         "url": link.url,
         "status": link.status_at(now),
         "amount": link.amount,
-        "amount_display": None if link.amount is None else money.display(link.amount),
+        "amount_display": None if link.amount is None else money.with_code(link.amount),
         "amount_min": link.amount_min,
         "amount_max": link.amount_max,
         "currency": money.CURRENCY,

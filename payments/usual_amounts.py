@@ -49,5 +49,5 @@ def warning_headers(merchant: Merchant, amount: int) -> dict[str, str]:
     if usual is None or (usual < amount * FACTOR and amount < usual * FACTOR):
         return {}
     comparison = "more" if amount > usual else "less"
-    shown, expected = money.display(amount), money.display(usual)
+    shown, expected = money.with_code(amount), money.with_code(usual)
     return {HEADER: f"{amount} satang is {shown}, {FACTOR} times {comparison} than usual ({expected})"}

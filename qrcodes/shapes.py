@@ -57,7 +57,7 @@ def qr_code_object(qr_code: QrCode, now: datetime) -> QrCodeObject:
         "qr_image_url": f"{settings.BASE_URL}/Thai/qr-codes/{qr_code.id}/image",
         "payment_page_url": f"{settings.BASE_URL}/pay/{qr_code.id}",
         "amount": payment.amount,
-        "amount_display": money.display(payment.amount),
+        "amount_display": money.with_code(payment.amount),
         "currency": payment.currency,
         "expires_at": iso(payment.expires_at),  # type: ignore[arg-type]
         "payment_id": payment.id,

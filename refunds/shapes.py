@@ -76,7 +76,7 @@ def refund_object(refund: Refund) -> RefundObject:
         "payment_id": refund.payment_id,
         "transaction_id": refund.transaction_id,
         "amount": refund.amount,
-        "amount_display": money.display(refund.amount),
+        "amount_display": money.with_code(refund.amount),
         "currency": refund.currency,
         "status": refund.status,
         "pending_reason": refund.pending_reason,

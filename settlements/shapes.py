@@ -38,7 +38,7 @@ def settlement_object(settlement: Settlement, now: datetime) -> SettlementObject
         "fee": settlement.fee,
         "fee_vat": settlement.fee_vat,
         "net": settlement.net_amount,
-        "net_display": money.display(settlement.net_amount),
+        "net_display": money.with_code(settlement.net_amount),
         "currency": money.CURRENCY,
         "payments": settlement.payment_count,
         "expected_at": iso(settlement.expected_at),

@@ -120,7 +120,7 @@ def transaction_object(transaction: Transaction) -> TransactionObject:
         "type": transaction.type,
         "status": transaction.status,
         "amount": transaction.amount,
-        "amount_display": money.display(transaction.amount),
+        "amount_display": money.with_code(transaction.amount),
         "currency": transaction.currency,
         "created_at": iso(transaction.created_at),
     }
@@ -132,7 +132,7 @@ def balance_transaction_object(row: BalanceTransaction, after: Change) -> Balanc
         "balance_transaction_id": row.id,
         "type": row.type,
         "amount": change.available,
-        "amount_display": money.display(change.available),
+        "amount_display": money.with_code(change.available),
         "balance_after": after.available,
         "reserved_amount": change.reserved,
         "reserved_after": after.reserved,

@@ -59,7 +59,7 @@ def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> Withd
         "awaiting_approval": withdrawal.awaiting_approval,
         "pending_reason": WithdrawalPendingReason.NEGATIVE_BALANCE if is_held else None,
         "amount": withdrawal.amount,
-        "amount_display": money.display(withdrawal.amount),
+        "amount_display": money.with_code(withdrawal.amount),
         "currency": withdrawal.currency,
         "bank_code": withdrawal.bank_code,
         "bank_name": withdrawal.bank_code if bank is None else bank.name,

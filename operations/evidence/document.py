@@ -68,9 +68,9 @@ def _order(payment: Record, opened: Openings) -> Iterator[Fact]:
     yield from _facts(
         {
             _("Merchant"): f"{merchant['name']} {merchant['tax_id']} {merchant['merchant_id']}",
-            _("Amount"): money.display(payment["amount"]),
-            _("Amount received"): money.display(payment["amount"] if received is None else received),
-            _("Refunded"): money.display(payment["amount_refunded"]),
+            _("Amount"): money.with_code(payment["amount"]),
+            _("Amount received"): money.with_code(payment["amount"] if received is None else received),
+            _("Refunded"): money.with_code(payment["amount_refunded"]),
             _("Status"): _(str(PaymentStatus(payment["status"]).label)),
             _("Created"): _time(payment["created_at"]),
             _("Paid at"): _time(payment["completed_at"]),
@@ -89,7 +89,7 @@ def _bank_transaction(row: Record, opened: Openings) -> Iterator[Fact]:
     yield from _facts(
         {
             _("Bank reference"): f"{row['bank']} {row['bank_reference']}",
-            _("Amount"): f"{money.display(row['amount'])} ({row['kind']})",
+            _("Amount"): f"{money.with_code(row['amount'])} ({row['kind']})",
             _("Paid at"): _time(row["paid_at"]),
             _("Reported at"): _time(row["received_at"]),
             _("Payer"): _shown(row["payer_name"], opened),
@@ -114,7 +114,7 @@ def _message(row: Record, opened: Openings) -> Iterator[Fact]:
 
 def _other(row: Record, opened: Openings) -> list[Fact]:
     """One line: the fields as the signed text has them, amounts in baht."""
-    shown = {name: money.display(value) if name == "amount" else value for name, value in row.items()}
+    shown = {name: money.with_code(value) if name == "amount" else value for name, value in row.items()}
     return [("", ", ".join(f"{name}: {value}" for name, value in shown.items() if value not in (None, "")))]
 
 

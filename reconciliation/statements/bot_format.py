@@ -124,4 +124,4 @@ def _check_trailer(number: int, raw: bytes, found: Counter[str] | None, problems
 
 def _totals(credits: int, credit: int, debits: int, debit: int) -> str:
     """Numbers of lines, and satang."""
-    return f"{credits} credits of {money.display(credit)} and {debits} debits of {money.display(debit)}"
+    return f"{credits} credits of {money.with_code(credit)} and {debits} debits of {money.with_code(debit)}"

@@ -85,7 +85,7 @@
     if (!asking || isAsking) return;
     if (Date.now() - asking.at > WANTED_MS) return giveUp("");
     isAsking = true;
-    present("asking", { amount_display: `${(asking.body.amount / 100).toFixed(2)} THB`, reference: asking.body.reference });
+    present("asking", { amount_display: `${(asking.body.amount / 100).toFixed(2)} ${language === "th" ? "บาท" : "THB"}`, reference: asking.body.reference });
     try {
       const response = await post(codesUrl, asking.body, { "Idempotency-Key": asking.key });
       const answer = await response.json();
