@@ -37,6 +37,7 @@ class Act(models.TextChoices):
     COMPLETION_REQUESTED = "completion_requested", _("Requested to complete the transfer")
     EXCEPTION_RESOLVED = "exception_resolved", _("Resolved the exception")
     STATEMENT_IMPORTED = "statement_imported", _("Imported the statement")
+    STATEMENT_UNDONE = "statement_undone", _("Undid the import of the statement")
     BANK_ASKED = "bank_asked", _("Asked the bank about a slip")
     ENDPOINT_DISABLED = "endpoint_disabled", _("Disabled the webhook")
     ENDPOINT_ENABLED = "endpoint_enabled", _("Enabled the webhook")

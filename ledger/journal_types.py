@@ -27,6 +27,7 @@ class JournalType(models.TextChoices):
     SENT_BACK = "sent_back"  # suspense -> bank: held money went back to its payer
     MERGED = "merged"  # suspense -> bank: it was a duplicate report of other money
     UNMERGED = "unmerged"  # bank -> suspense: the merge was undone
+    UNDONE = "undone"  # suspense -> bank: the import of the only report of it was undone
     WRITTEN_OFF = "written_off"  # write-offs -> bank: it took back money that had already left
     RECOVERED = "recovered"  # bank -> write-offs: the write-off was undone
     CONFIRMED = "confirmed"  # unconfirmed -> available: a bank or a second person confirmed it

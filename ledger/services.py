@@ -347,6 +347,14 @@ def unmerge(*, subject_id: str, amount: int, bank: str, now: datetime) -> None:
     post(JournalType.UNMERGED, {subject_id: {bank: -amount, accounts.suspense_for(bank): amount}}, now)
 
 
+def unhold(amounts: Mapping[str, int], *, source: str, now: datetime) -> None:
+    """Undo `hold`, because nobody reports this money any more."""
+    suspense = accounts.suspense_for(source)
+    _lock_funds(suspense, sum(amounts.values()))
+    lines = {subject_id: {suspense: -amount, source: amount} for subject_id, amount in amounts.items()}
+    post(JournalType.UNDONE, lines, now)
+
+
 def write_off(*, subject_id: str, amount: int, to: str, now: datetime) -> None:
     """Book money without an owner that left to the account `to` as the operator's loss."""
     write_offs = accounts.write_offs_for(to)

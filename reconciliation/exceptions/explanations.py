@@ -64,6 +64,7 @@ RESOLUTIONS = {
         "The payment succeeds with its amount, and the excess will be sent back to the payer."
     ),
     ResolutionType.MERGED: _("Two reports were the same bank transaction: it is counted once."),
+    ResolutionType.UNDONE: _("The import that reported this money was undone: it does not count."),
     ResolutionType.ACQUIRER: _("The money is a transfer of the acquirer, whose payments have it already."),
     ResolutionType.DISMISSED: _("Dismissed: no action needed."),
     ResolutionType.WRITTEN_OFF: _("Written off: the bank reversed money that had already been sent back."),
@@ -254,7 +255,7 @@ def _of_excess(bank_transaction: BankTransaction, excess: Excess) -> str:
 
 
 def _of_match_result(bank_transaction: BankTransaction, credited: BankTransaction | None) -> str:
-    if bank_transaction.resolution_state == ResolutionState.MERGED:
+    if bank_transaction.resolution_state in (ResolutionState.MERGED, ResolutionState.UNDONE):
         return f"{bank_transaction.get_resolution_state_display()}."
     if bank_transaction.resolution_state == ResolutionState.ATTACHED:
         return _("It was attached to payment %(payment_id)s.") % {"payment_id": bank_transaction.payment_id}

@@ -14,6 +14,7 @@ from merchants.models import LateMoneyPolicy
 from payments import exceptions, expiry_sweep
 from payments import services as payments
 from payments.models import Payment, PaymentException, PaymentStatus
+from qrcodes.models import QrCode
 from reconciliation.matching import (
     confirmation,
     crediting,
@@ -121,6 +122,28 @@ def apply_together(bank_transactions: Sequence[BankTransaction], *, now: datetim
             simple.append(match)
     _act_on(simple, now)
     return {match.bank_transaction.id for match in matches} - {match.bank_transaction.id for match in simple}
+
+
+def foresee(bank_transactions: Sequence[BankTransaction], *, paid: set[str]) -> None:
+    """Give credits that are not stored the payment and the result that they would get now, without a lock.
+
+    paid: the payments of which earlier ones got `applied`; these are added. The import decides again.
+    """
+    codes = QrCode.objects.filter(
+        reference1__in={each.reference1 for each in bank_transactions},
+        merchant__bank__in={each.bank for each in bank_transactions},
+    ).select_related("payment__merchant")
+    payments = {(code.reference1, code.biller_id): code.payment for code in codes}
+    for each in bank_transactions:
+        payment = payments.get((each.reference1, each.biller_id))
+        each.payment, result = payment, match_rules.result_for(each, payment)
+        accepts = payment is not None and payment.merchant.late_money == LateMoneyPolicy.ACCEPT
+        if result == MatchResult.LATE and accepts:
+            result = MatchResult.APPLIED
+        if payment is not None and result == MatchResult.APPLIED:
+            result = MatchResult.DUPLICATE if payment.id in paid else result
+            paid.add(payment.id)
+        each.match_result = result
 
 
 def _lock(bank_transactions: Sequence[BankTransaction]) -> list[Match]:

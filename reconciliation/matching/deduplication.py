@@ -24,6 +24,7 @@ from reconciliation.models import (
     NotificationResult,
     ReconciliationException,
     ReportSource,
+    ResolutionState,
     StatementLine,
     listing,
 )
@@ -206,7 +207,7 @@ def unidentified_credits(reversal: BankTransaction) -> list[BankTransaction]:
         source=ReportSource.STATEMENT,
         later_bank_reference="",
         paid_at__lt=reversal_cutoff(reversal),
-    )
+    ).exclude(resolution_state=ResolutionState.UNDONE)
     return list(nameless.exclude(bank_reference__in=reversed_references))
 
 

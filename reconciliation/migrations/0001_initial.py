@@ -80,7 +80,7 @@ class Migration(migrations.Migration):
                 ('match_result', models.CharField(blank=True, choices=[('', 'Not matched yet'), ('applied', 'Paid its payment'), ('declined', 'Declined by the bank'), ('reversed', 'Deducted from the balance'), ('ordered', 'Requested by a refund'), ('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry')], default='', max_length=16)),
                 ('received_at', models.DateTimeField()),
                 ('matched_at', models.DateTimeField(null=True)),
-                ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('acquirer', 'A transfer of the acquirer'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
+                ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('acquirer', 'A transfer of the acquirer'), ('undone', 'Gone with its import'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
                 ('resolved_at', models.DateTimeField(null=True)),
                 ('merchant', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
                 ('payment', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
@@ -146,8 +146,10 @@ class Migration(migrations.Migration):
                 ('line_count', models.IntegerField(help_text='Lines of the file, without headers and trailers.')),
                 ('stored_count', models.IntegerField(default=0, help_text='Lines that are stored.')),
                 ('duplicate_count', models.IntegerField(default=0, help_text='Lines that were stored before, by another import.')),
+                ('fee_count', models.IntegerField(db_default=0, default=0, help_text='Fees that it named of lines that another import had stored.')),
                 ('problems', models.TextField(blank=True, default='', help_text='What is wrong with the file as a whole.')),
                 ('completed_at', models.DateTimeField(help_text='Null: it runs or was interrupted.', null=True)),
+                ('undone_at', models.DateTimeField(help_text='Its lines are gone. A later import can bring them again.', null=True, verbose_name='undone at')),
             ],
             options={
                 'permissions': [('import_statement', 'Can import statement files of banks')],
@@ -230,7 +232,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('bank_transaction', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='excess', serialize=False, to='reconciliation.banktransaction')),
                 ('amount', models.BigIntegerField(help_text='Satang.')),
-                ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('acquirer', 'A transfer of the acquirer'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
+                ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('acquirer', 'A transfer of the acquirer'), ('undone', 'Gone with its import'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
                 ('resolved_at', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField()),
             ],
@@ -332,7 +334,7 @@ class Migration(migrations.Migration):
                 ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The bank transaction, notification, refund or contradiction.', max_length=31)),
-                ('type', models.CharField(choices=[('accepted', 'Accepted'), ('attached', 'Attached'), ('sent_back', 'Sent Back'), ('sent_back_by_hand', 'Sent Back By Hand'), ('excess_sent_back', 'Excess Sent Back'), ('merged', 'Merged'), ('dismissed', 'Dismissed'), ('kept', 'Kept'), ('written_off', 'Written Off'), ('booked_returned', 'Booked Returned'), ('booked_failed', 'Booked Failed'), ('reopened', 'Reopened'), ('acquirer', 'Acquirer'), ('confirmed', 'Confirmed')], max_length=17)),
+                ('type', models.CharField(choices=[('accepted', 'Accepted'), ('attached', 'Attached'), ('sent_back', 'Sent Back'), ('sent_back_by_hand', 'Sent Back By Hand'), ('excess_sent_back', 'Excess Sent Back'), ('merged', 'Merged'), ('undone', 'Undone'), ('dismissed', 'Dismissed'), ('kept', 'Kept'), ('written_off', 'Written Off'), ('booked_returned', 'Booked Returned'), ('booked_failed', 'Booked Failed'), ('reopened', 'Reopened'), ('acquirer', 'Acquirer'), ('confirmed', 'Confirmed')], max_length=17)),
                 ('note', models.CharField(max_length=500)),
                 ('payment_id', core.database.columns.PublicId(db_collation='C', help_text='The payment of the exception.', max_length=31, null=True)),
                 ('reopen_count', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How often its subject had been reopened before.')),
@@ -342,7 +344,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'indexes': [models.Index(fields=['subject_id'], name='resolution_by_subject'), models.Index(condition=models.Q(('payment_id__isnull', False)), fields=['payment_id'], name='resolution_by_payment')],
-                'constraints': [models.CheckConstraint(condition=models.Q(('type__in', ['accepted', 'attached', 'sent_back', 'sent_back_by_hand', 'excess_sent_back', 'merged', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed', 'reopened', 'acquirer', 'confirmed'])), name='resolution_type_known'), models.CheckConstraint(condition=models.Q(models.Q(('actor', ''), _negated=True), models.Q(('note', ''), _negated=True)), name='resolution_has_actor_and_note'), models.UniqueConstraint(condition=models.Q(('type__in', ['merged', 'acquirer', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed'])), fields=('subject_id', 'reopen_count'), name='resolution_ends_subject_once'), models.CheckConstraint(condition=models.Q(models.Q(('merged_into_id__isnull', False), ('type', 'merged')), models.Q(models.Q(('type', 'merged'), _negated=True), ('merged_into_id__isnull', True)), _connector='OR'), name='resolution_merged_into_iff_merged'), models.UniqueConstraint(condition=models.Q(('type', 'reopened')), fields=('subject_id', 'reopen_count'), name='resolution_reopens_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'confirmed')), fields=('subject_id',), name='resolution_confirms_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'written_off')), fields=('ledger_subject_id',), name='resolution_of_loss')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('type__in', ['accepted', 'attached', 'sent_back', 'sent_back_by_hand', 'excess_sent_back', 'merged', 'undone', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed', 'reopened', 'acquirer', 'confirmed'])), name='resolution_type_known'), models.CheckConstraint(condition=models.Q(models.Q(('actor', ''), _negated=True), models.Q(('note', ''), _negated=True)), name='resolution_has_actor_and_note'), models.UniqueConstraint(condition=models.Q(('type__in', ['merged', 'undone', 'acquirer', 'dismissed', 'kept', 'written_off', 'booked_returned', 'booked_failed'])), fields=('subject_id', 'reopen_count'), name='resolution_ends_subject_once'), models.CheckConstraint(condition=models.Q(models.Q(('merged_into_id__isnull', False), ('type', 'merged')), models.Q(models.Q(('type', 'merged'), _negated=True), ('merged_into_id__isnull', True)), _connector='OR'), name='resolution_merged_into_iff_merged'), models.UniqueConstraint(condition=models.Q(('type', 'reopened')), fields=('subject_id', 'reopen_count'), name='resolution_reopens_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'confirmed')), fields=('subject_id',), name='resolution_confirms_subject_once'), models.UniqueConstraint(condition=models.Q(('type', 'written_off')), fields=('ledger_subject_id',), name='resolution_of_loss')],
             },
         ),
         pgtrigger.migrations.AddTrigger(
@@ -395,6 +397,10 @@ class Migration(migrations.Migration):
             model_name='statement',
             constraint=models.CheckConstraint(condition=models.Q(('actor', ''), _negated=True), name='statement_has_actor'),
         ),
+        migrations.AddConstraint(
+            model_name='statement',
+            constraint=models.CheckConstraint(condition=models.Q(('undone_at__isnull', True), models.Q(('completed_at__isnull', False), ('fee_count', 0)), _connector='OR'), name='statement_undone_after_its_end'),
+        ),
         pgtrigger.migrations.AddTrigger(
             model_name='statement',
             trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='d05b99bab3c4f5ac621e7c12834ca117eab084d0', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_a0c8b', table='reconciliation_statement', when='BEFORE')),
@@ -405,7 +411,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statement',
-            trigger=pgtrigger.compiler.Trigger(name='final', sql=core.database.triggers.TriggerSql(func="IF (OLD.completed_at IS NOT NULL) THEN RAISE EXCEPTION 'a completed import never changes' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NEW;", hash='a6e734f71b857a5920c7a199b3e1f992d12700e5', operation='UPDATE', pgid='pgtrigger_final_ef7e8', table='reconciliation_statement', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='final', sql=core.database.triggers.TriggerSql(func="IF (OLD.completed_at IS NOT NULL AND (OLD.undone_at IS NOT NULL OR NEW.undone_at IS NULL OR to_jsonb(NEW) - 'undone_at' <> to_jsonb(OLD) - 'undone_at')) THEN RAISE EXCEPTION 'a completed import never changes' USING ERRCODE = 'insufficient_privilege'; END IF; RETURN NEW;", hash='d3026ec3f666d20118d2ffca58f59297971c2934', operation='UPDATE', pgid='pgtrigger_final_ef7e8', table='reconciliation_statement', when='BEFORE')),
         ),
         migrations.AddField(
             model_name='statementline',
@@ -523,7 +529,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
-            constraint=models.CheckConstraint(condition=models.Q(('resolution_state__in', ['', 'accepted', 'attached', 'sending_back', 'sent_back', 'taken_back', 'merged', 'acquirer', 'dismissed', 'written_off'])), name='banktxn_resolution_state_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('resolution_state__in', ['', 'accepted', 'attached', 'sending_back', 'sent_back', 'taken_back', 'merged', 'acquirer', 'undone', 'dismissed', 'written_off'])), name='banktxn_resolution_state_known'),
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
@@ -536,6 +542,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='banktransaction',
             constraint=models.CheckConstraint(condition=models.Q(('resolution_state', ''), models.Q(('kind', 'credit'), models.Q(('resolution_state__in', ['dismissed', 'written_off']), _negated=True)), models.Q(('kind', 'reversal'), ('resolution_state__in', ['dismissed', 'written_off'])), _connector='OR'), name='banktxn_resolution_state_fits_kind'),
+        ),
+        migrations.AddConstraint(
+            model_name='banktransaction',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolution_state', 'undone'), _negated=True), models.Q(('is_confirmed', False), ('later_bank_reference', ''), ('match_result', 'unmatched'), ('source', 'statement')), _connector='OR'), name='banktxn_undone_was_alone'),
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
@@ -599,7 +609,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
-            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(func="IF (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'accepted'), ('', 'acquirer'), ('', 'attached'), ('', 'dismissed'), ('', 'merged'), ('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('', 'written_off'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', ''), ('merged', ''), ('dismissed', ''), ('written_off', ''))) THEN RAISE EXCEPTION 'bank transaction cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='5920741f00a2957c973ec10367c6f8f5901ed093', operation='UPDATE', pgid='pgtrigger_transitions_cd825', table='reconciliation_banktransaction', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='transitions', sql=core.database.triggers.TriggerSql(func="IF (OLD.resolution_state <> NEW.resolution_state AND (OLD.resolution_state, NEW.resolution_state) NOT IN (('', 'accepted'), ('', 'acquirer'), ('', 'attached'), ('', 'dismissed'), ('', 'merged'), ('', 'sending_back'), ('', 'sent_back'), ('', 'taken_back'), ('', 'undone'), ('', 'written_off'), ('sending_back', ''), ('sending_back', 'sent_back'), ('sending_back', 'taken_back'), ('sent_back', ''), ('merged', ''), ('dismissed', ''), ('written_off', ''))) THEN RAISE EXCEPTION 'bank transaction cannot change from % to %', OLD.resolution_state, NEW.resolution_state USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='ffb30e3bcd8b76b1637048559be909f350d9b7d9', operation='UPDATE', pgid='pgtrigger_transitions_cd825', table='reconciliation_banktransaction', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='banktransaction',
@@ -843,7 +853,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',
-            trigger=pgtrigger.compiler.Trigger(name='keep_rows', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a line of a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='08225ac1cfc3cbcc8c5e133f5a8be386858cb476', level='STATEMENT', operation='DELETE OR TRUNCATE', pgid='pgtrigger_keep_rows_9b415', table='reconciliation_statementline', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='no_truncate', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'a line of a statement is never deleted' USING ERRCODE = 'insufficient_privilege';", hash='a5613e9bf23e59dbc1c011cc6e051c81626084be', level='STATEMENT', operation='TRUNCATE', pgid='pgtrigger_no_truncate_82aeb', table='reconciliation_statementline', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='statementline',

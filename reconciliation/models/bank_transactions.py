@@ -49,6 +49,7 @@ class ResolutionState(models.TextChoices):
     TAKEN_BACK = "taken_back", "Reversed by the bank"  # before staff decided
     MERGED = "merged", "Merged into another bank transaction"  # they were two reports of one
     ACQUIRER = "acquirer", "A transfer of the acquirer"
+    UNDONE = "undone", "Gone with its import"  # the import of its only report was undone
     DISMISSED = "dismissed"  # a reversal of money that never came in
     WRITTEN_OFF = "written_off"  # a reversal of money that has left already: the operator's loss
 
@@ -66,8 +67,8 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
         return self.filter(match_result=MatchResult.PENDING)
 
     def unconfirmed(self) -> "BankTransactionQuerySet":
-        """Money that only an uploaded statement reports, and that is not counted elsewhere."""
-        elsewhere = [ResolutionState.MERGED, ResolutionState.ACQUIRER]
+        """Money that only an uploaded statement reports, and that counts here."""
+        elsewhere = [ResolutionState.MERGED, ResolutionState.ACQUIRER, ResolutionState.UNDONE]
         return self.filter(is_confirmed=False).exclude(resolution_state__in=elsewhere)
 
     def credited(self) -> "BankTransactionQuerySet":
@@ -323,6 +324,13 @@ class BankTransaction(DigestedRow, StateMachine):
                 | Q(kind="credit") & ~Q(resolution_state__in=["dismissed", "written_off"])
                 | Q(kind="reversal", resolution_state__in=["dismissed", "written_off"]),
                 name="banktxn_resolution_state_fits_kind",
+            ),
+            models.CheckConstraint(
+                condition=~Q(resolution_state="undone")
+                | Q(
+                    source="statement", match_result="unmatched", is_confirmed=False, later_bank_reference=""
+                ),
+                name="banktxn_undone_was_alone",
             ),
             models.CheckConstraint(condition=Q(amount__gte=0), name="banktxn_amount_not_negative"),
             models.CheckConstraint(

@@ -22,6 +22,7 @@ class ResolutionType(models.TextChoices):
     SENT_BACK_BY_HAND = "sent_back_by_hand"  # staff returned it at the bank themselves
     EXCESS_SENT_BACK = "excess_sent_back"  # its payment succeeded with its amount; the rest goes back
     MERGED = "merged"  # a duplicate report of another bank transaction
+    UNDONE = "undone"  # the import of its only report was undone
     DISMISSED = "dismissed"  # nothing to do
     KEPT = "kept"  # the bank returned a refund, and the merchant was credited
     WRITTEN_OFF = "written_off"  # a bank reversed money that had left already: the operator's loss
@@ -70,6 +71,7 @@ class Resolution(CausedRow):
                 condition=Q(
                     type__in=[
                         "merged",
+                        "undone",
                         "acquirer",
                         "dismissed",
                         "kept",

@@ -24,26 +24,49 @@ class Statement(CausedRow):
     duplicate_count = models.IntegerField(
         default=0, help_text="Lines that were stored before, by another import."
     )
+    fee_count = models.IntegerField(
+        default=0, db_default=0, help_text="Fees that it named of lines that another import had stored."
+    )
     problems = models.TextField(blank=True, default="", help_text="What is wrong with the file as a whole.")
     completed_at = models.DateTimeField(null=True, help_text="Null: it runs or was interrupted.")
+    undone_at = models.DateTimeField(
+        null=True,
+        verbose_name="undone at",
+        help_text="Its lines are gone. A later import can bring them again.",
+    )
 
     class Meta:
         triggers = [
             triggers.keep_rows("a statement is never deleted"),
             triggers.ReadOnly(
                 "a statement never changes",
-                exclude=["stored_count", "duplicate_count", "problems", "completed_at"],
+                exclude=[
+                    "stored_count",
+                    "duplicate_count",
+                    "fee_count",
+                    "problems",
+                    "completed_at",
+                    "undone_at",
+                ],
                 is_forbidden=True,
             ),
             triggers.Refuse(
                 "final",
                 triggers.UPDATE,
                 "a completed import never changes",
-                condition="OLD.completed_at IS NOT NULL",
+                # Only its undo, once.
+                condition="OLD.completed_at IS NOT NULL AND (OLD.undone_at IS NOT NULL "
+                "OR NEW.undone_at IS NULL OR to_jsonb(NEW) - 'undone_at' <> to_jsonb(OLD) - 'undone_at')",
                 is_forbidden=True,
             ),
         ]
-        constraints = [models.CheckConstraint(condition=~Q(actor=""), name="statement_has_actor")]
+        constraints = [
+            models.CheckConstraint(condition=~Q(actor=""), name="statement_has_actor"),
+            models.CheckConstraint(
+                condition=Q(undone_at__isnull=True) | Q(completed_at__isnull=False, fee_count=0),
+                name="statement_undone_after_its_end",
+            ),
+        ]
         permissions = [("import_statement", "Can import statement files of banks")]
         indexes = [models.Index(fields=["created_at"], name="statement_newest_first")]
 
@@ -150,7 +173,8 @@ class StatementLine(models.Model):
 
     class Meta:
         triggers = [
-            triggers.keep_rows("a line of a statement is never deleted"),
+            # A line goes with its import only: see `sql/undo.sql`.
+            triggers.no_truncate("a line of a statement is never deleted"),
             triggers.ReadOnly(
                 "a line of a statement never changes",
                 exclude=["result", "bank_transaction", "fee", "fee_vat", "is_fee_due"],

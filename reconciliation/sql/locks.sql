@@ -22,6 +22,7 @@ BEGIN
         RETURN QUERY SELECT * FROM reconciliation_banktransaction AS t
             WHERE t.reference1 = of_code AND t.biller_id = of_biller AND t.amount = satang AND t.bank = of_bank
                 AND t.source = 'statement' AND t.later_bank_reference = '' AND t.kind = of_kind
+                AND t.resolution_state <> 'undone'
             ORDER BY t.id;
     END IF;
 END $$;

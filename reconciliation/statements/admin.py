@@ -13,7 +13,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from audit_trail.acts import ActRefused
+from audit_trail.act_pages import ActingAdmin, ObjectAct, Told
+from audit_trail.acts import Act, ActRefused
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock, money
 from core.console import personal_data
@@ -21,10 +22,9 @@ from core.http import uploads
 from core.observing.logs import redact
 from core.work.background_jobs import JobState
 from merchants.models import Merchant
-from reconciliation.models import LineResult, Statement, StatementImport, StatementLine, StatementUpload
-from reconciliation.statements import import_jobs, importing, reasons, statement_file, table_format
+from reconciliation.models import LineResult, Statement, StatementImport, StatementLine
+from reconciliation.statements import import_jobs, importing, reasons, statement_file, table_format, undo
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
-from reconciliation.statements.statement_file import FileContents, StatementFile
 
 PAGE = "admin:reconciliation_statement_change"
 IMPORT_PAGE = "admin:reconciliation_statement_import"
@@ -50,14 +50,30 @@ class StatementImportForm(forms.Form):
         return file
 
 
-class StatementAdmin(ReadOnlyAdmin):
+UNDO = ObjectAct(
+    slug="undo",
+    label=_("Undo the import"),
+    act=Act.STATEMENT_UNDONE,
+    permission=IMPORT_PERMISSION,
+    is_possible=lambda statement, now: statement.completed_at is not None and statement.undone_at is None,
+    explain=undo.explain,
+    run=lambda statement, values, now: Told(
+        undo.undo(statement.pk, note=values["reason"], now=now), is_good=True
+    ),
+    is_recorded_by_service=True,
+    is_dangerous=True,
+)
+
+
+class StatementAdmin(ActingAdmin):
+    object_acts = (UNDO,)
     mode_column = "bank"
     list_display = ["id", "file_name", "bank", "created_at", "actor", "progress", "has_no_errors"]
     list_filter = ["bank"]
     search_fields = ["=id", "file_name", "=file_sha256"]
     fields = [
-        "file_name", "bank", "progress", "created_at", "completed_at", "id", "file_sha256", "actor",
-        "request_id",
+        "file_name", "bank", "progress", "created_at", "completed_at", "undone_at", "id", "file_sha256",
+        "actor", "request_id",
     ]  # fmt: skip
     list_select_related = ["background_import"]
 
@@ -77,11 +93,9 @@ class StatementAdmin(ReadOnlyAdmin):
         context = {"form": form, "columns": table_format.COLUMNS, "title": _("Import a statement")}
         template = "import_statement"
         if form.is_valid() and (uploaded := _upload(form)) is not None:
-            kept, file, found, known = uploaded
-            context = {"upload": kept, "file": file, "found": found, "title": _("Check before the import")}
-            context |= {"known": known, "most": importing.MAX_COMPARED}
+            context = {**uploaded, "most": importing.MAX_TRIED, "title": _("Check before the import")}
             template = "statement_preview"
-            self.record_view(kept.pk)
+            self.record_view(uploaded["upload"].pk)
         all_context = {**self.admin_site.each_context(request), **context}
         return TemplateResponse(request, f"admin/reconciliation/{template}.html", all_context)
 
@@ -102,6 +116,8 @@ class StatementAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("lines"))
     def progress(self, statement: Statement) -> str:
+        if statement.undone_at:
+            return gettext("undone")
         if statement.completed_at:
             return f"{statement.line_count:,}"
         counts = {"stored": f"{statement.stored_count:,}", "count": f"{statement.line_count:,}"}
@@ -126,13 +142,14 @@ class StatementAdmin(ReadOnlyAdmin):
         return not (statement.problems or statement.lines.filter(result=LineResult.UNREADABLE).exists())
 
 
-def _upload(form: StatementImportForm) -> tuple[StatementUpload, StatementFile, FileContents, int] | None:
-    """With how many lines were imported before. None if the file was refused; the form shows the reason."""
-    upload = form.cleaned_data["file"]
+def _upload(form: StatementImportForm) -> dict[str, Any] | None:
+    """What the page shows of the file. None if the file was refused; the form shows the reason."""
+    upload, now = form.cleaned_data["file"], clock.now()
     try:
         bank = form.cleaned_data["bank"]
-        uploaded = import_jobs.upload(upload.file, upload.name, bank=bank, now=clock.now())
-        return *uploaded, importing.count_known(uploaded[1], bank=bank)
+        kept, file, found = import_jobs.upload(upload.file, upload.name, bank=bank, now=now)
+        tried = importing.try_first(file, bank=bank, now=now)
+        return {"upload": kept, "file": file, "found": found, "tried": tried}
     except (InvalidStatementFile, ReaderBusy) as refusal:
         form.add_error("file", reasons.translated(str(refusal)))
     except ActRefused as refusal:

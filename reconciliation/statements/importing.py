@@ -6,12 +6,15 @@ import the file again: stored lines are recognised, and unmatched bank transacti
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from django.db import OperationalError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 import banks
 from audit_trail.acts import Act
@@ -24,9 +27,9 @@ from merchants.models import Merchant
 from reconciliation.matching import credits, statement_fees
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
-from reconciliation.statements.line_storage import already_stored, store_lines, transaction_by_index
+from reconciliation.statements.line_storage import assign, store_lines, transaction_by_index
 from reconciliation.statements.lines import ALREADY_STORED, FileLine, FileProblems, InvalidStatementFile
-from reconciliation.statements.statement_file import FileContents, StatementFile
+from reconciliation.statements.statement_file import MAX_SHOWN, FileContents, StatementFile
 
 log = logging.getLogger("reconciliation")
 # Each line takes a lock in PostgreSQL's shared table, which has room for some thousands.
@@ -34,8 +37,15 @@ BATCH_SIZE = 500
 MAX_FAILURES = 3  # per batch; the sweep matches the rest, because each failure can take seconds
 MAX_FILE_NAME_LENGTH = 255
 MAX_LISTED_BILLERS = 3
-MAX_COMPARED = 10_000  # takes a second
+MAX_TRIED = 10_000  # by the page of an upload
 COLUMNS = ("id", "bank", "file_name", "file_sha256", "created_at", "line_count")
+OUTCOMES = {
+    MatchResult.APPLIED: gettext_lazy("Payments that succeed"),
+    MatchResult.PENDING: gettext_lazy("Debits: money that the bank took back"),
+    LineResult.ATTACHED: gettext_lazy("Known from the bank: nothing else changes"),
+    ALREADY_STORED: gettext_lazy("Imported before: nothing changes"),
+    LineResult.UNREADABLE: gettext_lazy("Exceptions: unreadable lines"),
+}
 RESULTS = (LineResult.NEW, LineResult.ATTACHED, ALREADY_STORED, LineResult.UNREADABLE)
 
 
@@ -70,11 +80,63 @@ def check(file: StatementFile, *, bank: str) -> FileContents:
     return found
 
 
-def count_known(file: StatementFile, *, bank: str) -> int:
-    """How many of the first MAX_COMPARED lines were imported before."""
-    lines = islice(file.read_lines(FileProblems()), MAX_COMPARED)
-    batches = iter(lambda: list(islice(lines, BATCH_SIZE)), [])
-    return sum(len(already_stored(bank, batch)) for batch in batches)
+def dry_run(
+    file: StatementFile, *, bank: str, now: datetime, most: int | None = None
+) -> Iterator[list[FileLine]]:
+    """Yield the lines in batches with the results that an import would give them now. Stores nothing.
+
+    Debits get no match result: what they reverse may be in this file.
+    """
+    paid: set[str] = set()
+    remaining = islice(file.read_lines(FileProblems()), most)
+    while batch := list(islice(remaining, BATCH_SIZE)):
+        _, matcher = assign(bank, batch, now)
+        credits.foresee(
+            [each for each in matcher.created if each.kind == BankTransactionKind.CREDIT], paid=paid
+        )
+        yield batch
+
+
+@dataclass(slots=True)
+class DryRun:
+    """What an import would do with the first lines of a file: lines and satang by `outcome_of`."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    amounts: Counter[str] = field(default_factory=Counter)
+    first: list[FileLine] = field(default_factory=list)
+    """The first lines with new money."""
+
+    def add(self, batch: Sequence[FileLine]) -> None:
+        for line in batch:
+            self.counts[outcome := outcome_of(line)] += 1
+            self.amounts[outcome] += line.parsed.amount if line.parsed else 0
+            if line.result == LineResult.NEW and len(self.first) < MAX_SHOWN:
+                self.first.append(line)
+
+    @property
+    def outcomes(self) -> list[tuple[str, int, int]]:
+        """The words, lines and satang of each outcome."""
+        return [(words_of(name), self.counts[name], self.amounts[name]) for name in sorted(self.counts)]
+
+
+def try_first(file: StatementFile, *, bank: str, now: datetime) -> DryRun:
+    """What an import would do with the first MAX_TRIED lines."""
+    tried = DryRun()
+    for batch in dry_run(file, bank=bank, now=now, most=MAX_TRIED):
+        tried.add(batch)
+    return tried
+
+
+def outcome_of(line: FileLine) -> str:
+    """The result of a line, or the match result of its new money."""
+    money = line.bank_transaction
+    return line.result if line.result != LineResult.NEW or money is None else money.match_result
+
+
+def words_of(outcome: str) -> str:
+    if outcome in OUTCOMES:
+        return str(OUTCOMES[outcome])
+    return _("Exceptions: %(reason)s") % {"reason": _(str(MatchResult(outcome).label)).lower()}
 
 
 def run(

@@ -7,13 +7,20 @@ from functools import partial
 from banks import ReportedTransaction
 from core.database import rows
 from reconciliation.matching import deduplication, intake
-from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, ReportSource
+from reconciliation.models import (
+    BankTransaction,
+    BankTransactionKind,
+    LineResult,
+    MatchResult,
+    ReportSource,
+    ResolutionState,
+)
 from reconciliation.statements.lines import FileLine
 
 BankTransactionKey = tuple[str, str, int]
 FIND_SIMILAR = """
 WHERE t.reference1 = ANY(%s) AND t.biller_id = ANY(%s) AND t.bank = %s
-    AND (t.paid_at >= %s AND t.paid_at < %s OR t.kind = %s)
+    AND t.resolution_state <> 'undone' AND (t.paid_at >= %s AND t.paid_at < %s OR t.kind = %s)
 ORDER BY t.id
 """
 FIND_WITH_LINE = (
@@ -43,7 +50,7 @@ class LineMatcher:
                 self._reversals.setdefault(_bank_transaction_key(each), []).append(each)
 
     def assign(self, now: datetime) -> None:
-        """Give each line the stored bank transaction that it reports, or a new one."""
+        """Give each line the stored bank transaction that it reports, or a new one that is not stored yet."""
         # Lines with an equal second come first, so that no line takes the bank transaction of its neighbour.
         for fits in (_is_same_second, self._is_same_bank_transaction):
             for line, report in self._lines:
@@ -56,8 +63,7 @@ class LineMatcher:
                     unassigned.remove(line.bank_transaction)
         for line, report in self._lines:
             if line.bank_transaction is None:
-                line.result, line.bank_transaction = LineResult.NEW, self._create(line, report, now)
-        self._save()
+                line.result, line.bank_transaction = LineResult.NEW, self._create(report, now)
 
     def _is_same_bank_transaction(self, bank_transaction: BankTransaction, line: ReportedTransaction) -> bool:
         reversals = self._reversals.get(_bank_transaction_key(line), []) if line.kind == "credit" else []
@@ -65,16 +71,15 @@ class LineMatcher:
             bank_transaction, line
         ) and not deduplication.is_separated_by_reversal(bank_transaction, line, reversals)
 
-    def _create(self, line: FileLine, report: ReportedTransaction, now: datetime) -> BankTransaction:
+    def _create(self, report: ReportedTransaction, now: datetime) -> BankTransaction:
         """A bank transaction that only this line reports."""
         bank_transaction = intake.build_bank_transaction(self._bank, report, ReportSource.STATEMENT, now)
-        # A line has no transaction id; this one is the same in every export of its file.
-        bank_transaction.bank_reference = f"statement-{line.sha256[:40]}-{line.occurrence}"
+        bank_transaction.bank_reference = f"statement-{bank_transaction.id}"  # a line has no transaction id
         bank_transaction.is_confirmed = bank_transaction.kind != BankTransactionKind.CREDIT
         self.created.append(bank_transaction)
         return bank_transaction
 
-    def _save(self) -> None:
+    def save(self) -> None:
         """Store the created bank transactions, with the ids that connect reversals to their credits.
 
         The earliest reversal chooses first: a later one may also fit a credit that came after the first.
@@ -102,7 +107,7 @@ class LineMatcher:
         """The credit that a debit reverses: the only one that fits and is not reversed yet."""
         stored = BankTransaction.objects.filter(
             bank=self._bank, biller_id=debit.biller_id, reference1=debit.reference1, amount=debit.amount
-        )
+        ).exclude(resolution_state=ResolutionState.UNDONE)
         similar = [*stored, *self._created_like(debit)]
         reversals = [each for each in similar if each.kind == BankTransactionKind.REVERSAL]
         reversed_references = {each.bank_reference for each in reversals}

@@ -39,6 +39,8 @@ def transaction_by_index() -> Iterator[None]:
 
 
 MAX_ERROR_LENGTH = 200
+# Several imports of a bank store lines at once, but none while one is undone.
+SHARE_LINES = "SELECT pg_advisory_xact_lock_shared(hashtextextended('statement lines ' || %s, 0))"
 # Errors quote the line, which is stored encrypted: if columns have shifted, the quote may name a payer.
 _QUOTED_CONTENT = re.compile(r"""(['"]).*\1""", re.DOTALL)
 # Only by digest and without a join: without statistics, PostgreSQL would read all lines of the day, or all
@@ -71,23 +73,17 @@ def store_lines(
     """
     hold()
     bank = statement.bank
+    rows.run(SHARE_LINES, [bank])
     deduplication.lock_names(
         deduplication.lock_name(bank, line.parsed) if line.parsed else f"line {bank} {line.sha256}"
         for line in file_lines
     )
-    stored = already_stored(bank, file_lines)
-    known = _bank_transactions(stored.values())
-    for line in file_lines:
-        line.result = ALREADY_STORED if line.parsed and line.key in stored else LineResult.UNREADABLE
-        if found := stored.get(line.key):
-            line.bank_transaction = known.get(found.bank_transaction_id or "")
-    new_lines = [line for line in file_lines if line.key not in stored]
-    matcher = LineMatcher(bank, new_lines)
-    matcher.assign(now)
+    stored, matcher = assign(bank, file_lines, now)
+    matcher.save()
     confirmation_inquiries.create_for_statement(bank, matcher.created, now=now)
-    lines = [_new_line(statement, line) for line in new_lines]
+    lines = [_new_line(statement, line) for line in file_lines if line.key not in stored]
     rows.copy_in(lines)
-    _learn_fees(file_lines, stored, now)
+    statement.fee_count += _learn_fees(file_lines, stored, now)
     # Each unreadable line becomes a notification that staff see as an exception.
     unreadable = [
         intake.build_notification(bank, line.line, NotificationResult.UNREADABLE, now, ReportSource.STATEMENT)
@@ -98,7 +94,22 @@ def store_lines(
     intake.show(unreadable)
     statement.stored_count += len(file_lines)
     statement.duplicate_count += len(stored)
-    statement.save(update_fields=["stored_count", "duplicate_count"])
+    statement.save(update_fields=["stored_count", "duplicate_count", "fee_count"])
+
+
+def assign(
+    bank: str, file_lines: Sequence[FileLine], now: datetime
+) -> tuple[dict[LineKey, "_Stored"], LineMatcher]:
+    """Give each line its result and its bank transaction, and return which are stored. Stores nothing."""
+    stored = already_stored(bank, file_lines)
+    known = _bank_transactions(stored.values())
+    for line in file_lines:
+        line.result = ALREADY_STORED if line.parsed and line.key in stored else LineResult.UNREADABLE
+        if found := stored.get(line.key):
+            line.bank_transaction = known.get(found.bank_transaction_id or "")
+    matcher = LineMatcher(bank, [line for line in file_lines if line.key not in stored])
+    matcher.assign(now)
+    return stored, matcher
 
 
 def error_without_content(line: FileLine) -> str:
@@ -132,9 +143,12 @@ def _bank_transactions(stored: Collection[_Stored]) -> dict[str, BankTransaction
     return {each.id: each for each in found}
 
 
-def _learn_fees(lines: Sequence[FileLine], stored: Mapping[LineKey, _Stored], now: datetime) -> None:
-    """Keep the fees of lines that an earlier file reported without one. Ask about those with another one."""
-    missing = {}
+def _learn_fees(lines: Sequence[FileLine], stored: Mapping[LineKey, _Stored], now: datetime) -> int:
+    """Keep the fees of lines that an earlier file reported without one. Ask about those with another one.
+
+    Returns how many fees this file named anew.
+    """
+    missing, contradicted = {}, 0
     for line in lines:
         known = stored.get(line.key)
         if known is None or line.bank_transaction is None or line.fee in (None, known.fee):
@@ -143,9 +157,11 @@ def _learn_fees(lines: Sequence[FileLine], stored: Mapping[LineKey, _Stored], no
             missing[known.id] = line.fee
         else:
             statement_fees.contradict(line.bank_transaction, line.raw, now)
+            contradicted += 1
     if missing:
         fees = [[each.amount for each in missing.values()], [each.vat for each in missing.values()]]
         rows.run(SET_FEES, [list(missing), *fees])
+    return len(missing) + contradicted
 
 
 def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:

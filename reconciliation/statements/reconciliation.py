@@ -111,7 +111,7 @@ def _our_transactions(bank: str, day: date) -> Any:
         paid_at__gte=start,
         paid_at__lt=start + timedelta(days=1),
     )
-    return that_day.exclude(kind=BankTransactionKind.DECLINE)
+    return that_day.exclude(Q(kind=BankTransactionKind.DECLINE) | Q(resolution_state=ResolutionState.UNDONE))
 
 
 def _totals(rows: Any) -> dict[str, int]:

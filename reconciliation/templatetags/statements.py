@@ -7,7 +7,7 @@ from django.db.models import Count
 
 from core.console import personal_data
 from reconciliation.models import HELD_RESULTS, LineResult, MatchResult, ReconciliationException, Statement
-from reconciliation.statements import reasons
+from reconciliation.statements import importing, reasons
 from reconciliation.statements.line_storage import error_without_content
 from reconciliation.statements.lines import FileLine
 
@@ -21,6 +21,11 @@ register.filter("statement_reason", reasons.translated)
 def line_reason(line: FileLine) -> str:
     """Why a line cannot be read, without what it contains."""
     return reasons.translated(error_without_content(line))
+
+
+@register.filter
+def line_outcome(line: FileLine) -> str:
+    return importing.words_of(importing.outcome_of(line))
 
 
 @register.inclusion_tag("admin/reconciliation/statement_results.html")

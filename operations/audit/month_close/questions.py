@@ -51,7 +51,7 @@ FROM (
     WHERE reported.bank = day.bank AND matched_at IS NOT NULL AND kind <> 'decline'
         AND paid_at >= day.bank_date::timestamp AT TIME ZONE 'Asia/Bangkok'
         AND paid_at < (day.bank_date + 1)::timestamp AT TIME ZONE 'Asia/Bangkok'
-        AND resolution_state NOT IN ('merged', 'dismissed') AND NOT EXISTS (
+        AND resolution_state NOT IN ('merged', 'dismissed', 'undone') AND NOT EXISTS (
             SELECT FROM reconciliation_statementline AS line WHERE line.bank_transaction_id = reported.id
         )
 ) AS found
@@ -68,6 +68,7 @@ CORRECTING = (
     JournalType.ACCEPTED,
     JournalType.MERGED,
     JournalType.UNMERGED,
+    JournalType.UNDONE,
     JournalType.WRITTEN_OFF,
     JournalType.RECOVERED,
 )

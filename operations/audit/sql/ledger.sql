@@ -71,7 +71,7 @@ GROUP BY journal_id
 -- rule: other journals use the accounts of their type
 SELECT id::text, type FROM ledger_journal
 WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
-    'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled',
+    'recovered', 'confirmed', 'merged', 'unmerged', 'undone', 'settled', 'unsettled',
     'fee_returned', 'transfer_received', 'transfer_seen', 'difference_booked')
 -- found
 SELECT id::text, CASE
@@ -92,7 +92,7 @@ SELECT id::text, CASE
     WHEN type = 'accepted' AND accounts = '-suspense +available' THEN type
     WHEN type = 'sent_back' AND accounts ~ '^-suspense [+](bank|acquirer)$' THEN type
     WHEN type = 'transfer_seen' AND accounts = '-suspense +bank' THEN type
-    WHEN type = 'merged' AND accounts = '-suspense +bank' THEN type
+    WHEN type IN ('merged', 'undone') AND accounts = '-suspense +bank' THEN type
     WHEN type = 'unmerged' AND accounts = '-bank +suspense' THEN type
     WHEN type = 'written_off' AND accounts = '-write_offs +bank' THEN type
     WHEN type = 'recovered' AND accounts = '-bank +write_offs' THEN type
@@ -108,7 +108,7 @@ FROM (
     FROM ledger_journal AS journal
     JOIN ledger_entry AS entry ON entry.journal_id = journal.id
     WHERE type IN ('reversal', 'debt_repaid', 'held', 'accepted', 'sent_back', 'written_off',
-        'recovered', 'confirmed', 'merged', 'unmerged', 'settled', 'unsettled',
+        'recovered', 'confirmed', 'merged', 'unmerged', 'undone', 'settled', 'unsettled',
     'fee_returned', 'transfer_received', 'transfer_seen', 'difference_booked')
     GROUP BY journal.id
 ) AS posting

@@ -116,6 +116,14 @@ LATERAL (VALUES ({SUSPENSE_OF_BANK}, -gone), ('bank:' || bank, gone))
 {JOURNAL_LINES}
 WHERE journal.type IN ('merged', 'unmerged')
 
+-- rule: money of an undone import left suspense
+SELECT concat_ws(' ', id, 'undone', account_id), satang::text FROM reconciliation_banktransaction AS bank_transaction,
+LATERAL (VALUES ({SUSPENSE_OF_BANK}, -amount), ('bank:' || bank, amount)) AS line (account_id, satang)
+WHERE resolution_state = 'undone'
+-- found
+{JOURNAL_LINES}
+WHERE journal.type = 'undone'
+
 -- rule: money of an acquirer is one of its transfers
 SELECT id, amount::text FROM reconciliation_banktransaction WHERE resolution_state = 'acquirer'
 -- found
@@ -184,7 +192,7 @@ FROM reconciliation_return
 WHERE status = 'pending' OR status = 'completed' AND returned_at IS NULL
 
 -- rule: each bank transaction has the message or the line that reported it
-SELECT id, source FROM reconciliation_banktransaction
+SELECT id, CASE resolution_state WHEN 'undone' THEN NULL ELSE source END FROM reconciliation_banktransaction
 -- found
 SELECT id, CASE WHEN source = 'statement'
     THEN (SELECT 'statement' FROM reconciliation_statementline WHERE bank_transaction_id = bank_transaction.id)
@@ -203,7 +211,7 @@ WHERE result <> 'new' OR made.kind IS DISTINCT FROM 'credit'
 
 -- rule: each statement has the lines that were stored
 SELECT id, (stored_count - duplicate_count)::text FROM reconciliation_statement
-WHERE stored_count > duplicate_count
+WHERE stored_count > duplicate_count AND undone_at IS NULL
 -- found
 SELECT statement_id, count(*)::text FROM reconciliation_statementline GROUP BY statement_id
 
@@ -226,7 +234,11 @@ WHERE NOT starts_with(actor, 'policy:') AND EXISTS (SELECT FROM audit_trail_audi
         AND record.act = 'exception_resolved'
         AND (record.after ->> 'decision', resolution.type) IN (
             (resolution.type, resolution.type), ('attached', 'accepted'))
-        AND record.reason = btrim(resolution.note))
+        AND record.reason = btrim(resolution.note)
+    UNION ALL SELECT FROM reconciliation_statement AS statement JOIN audit_trail_auditrecord AS record
+        ON record.object_id = statement.id AND record.act = 'statement_undone'
+    WHERE undone_at = resolution.created_at AND resolution.type IN ('undone', 'dismissed')
+        AND (record.actor, record.reason) = (resolution.actor, btrim(resolution.note)))
 
 -- rule: resolutions name the payment of their bank transaction
 -- Before or after other decisions a bank transaction may belong to another payment.
@@ -242,9 +254,11 @@ WHERE {OF_PAYMENT}
 SELECT DISTINCT object_id, concat_ws(' ', actor, after ->> 'file_sha256',
     nullif(after ->> 'line_count', '0'))
 FROM audit_trail_auditrecord WHERE act = 'statement_imported'
+UNION ALL SELECT concat(object_id, ' undone'), 'undone' FROM audit_trail_auditrecord WHERE act = 'statement_undone'
 -- found
 SELECT id, concat_ws(' ', actor, file_sha256, nullif(line_count, 0))
 FROM reconciliation_statement
+UNION ALL SELECT concat(id, ' undone'), 'undone' FROM reconciliation_statement WHERE undone_at IS NOT NULL
 
 -- rule: each resolved bank transaction has its resolution
 -- Decisions about the excess may follow the one that made it.

@@ -61,6 +61,7 @@ UNCONFIRMED_ACTS = {
 UNCONFIRMED_TYPES = {
     ResolutionType.ACCEPTED, ResolutionType.ATTACHED, ResolutionType.MERGED, ResolutionType.DISMISSED,
     ResolutionType.BOOKED_FAILED, ResolutionType.REOPENED, ResolutionType.ACQUIRER,
+    ResolutionType.UNDONE,  # with its import, which is confirmed
 }  # fmt: skip
 # Of the acts that the matrix of roles tries by a request that changes something.
 CONFIRMED_PERMISSIONS = {
@@ -75,7 +76,7 @@ CONFIRMED_PERMISSIONS = {
     "reconciliation.manual_return_exception", "reconciliation.write_off_exception",
     "reconciliation.credit_exception", "reconciliation.return_excess_exception",
     "reconciliation.returned_exception",
-    "reconciliation.confirm_banktransaction",
+    "reconciliation.confirm_banktransaction", "reconciliation.import_statement",
     "transfers.complete_transfer", "transfers.resume_transfers",
     "webhooks.manage_destinations", "operations.close_month", "settlements.close_question",
     "auth.change_user",

@@ -41,6 +41,7 @@ from tests.conftest import SandboxBankClient, Shop, open_shop
 from tests.merchants.connection_configs import BBL_FORM, SCB_FORM
 from tests.reconciliation.builders import Seller
 from tests.reconciliation.claims.builders import claim_of
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file
 from tests.staff_acts import send_act
 from tests.webhooks.builders import make_endpoint
 from tests.webhooks.messages.destinations import make as make_destination
@@ -58,6 +59,7 @@ BULK_PERMISSIONS = {(EXCEPTIONS, each.slug): each.permission for each in EXCEPTI
 # Acts that change no row if they are repeated, or if there is nothing to do.
 MAY_CHANGE_NOTHING = {
     "close-month",
+    "undo",  # the day of the import is closed
     "never-arrived",
     "arrived",
     "resume",
@@ -182,6 +184,7 @@ class World:
         self.colleague = User.objects.create_user("prasit", is_staff=True)
         enrolled(self.colleague)
         Client().force_login(self.colleague)
+        line = credit_line(shop.qr_code(), clock.now(), ref1="NOBODYKNOWSTHIS00099")
         noted = {
             "payments.payment": self.payment_id,
             "refunds.refund": refund.pk,
@@ -208,6 +211,7 @@ class World:
             **{("merchants.merchant", slug): shop.merchant.pk for slug in MERCHANT_SLUGS},
             **{("merchants.apikey", slug): shop.merchant.keys.get().pk for slug in ("roll", "revoke")},
             **{("merchants.merchant", each.slug): live.merchant.pk for each in BANK_ACTS},
+            ("reconciliation.statement", "undo"): import_file(bot_file(line)).statement.pk,
             ("transfers.safemode", "resume"): self.safe_mode.pk,
             ("approvals.approval", "approve"): self.approval.pk,
             ("approvals.approval", "reject"): self.rejected.pk,

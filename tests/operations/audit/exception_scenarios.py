@@ -13,14 +13,17 @@ from merchants.models import LateMoneyPolicy, Merchant
 from payments import cards
 from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import BankNotification, BankTransaction
+from reconciliation.statements import undo
 from refunds.models import Refund
 from tests.conftest import open_shop
+from tests.context import acting_as
 from tests.payments.test_fees import set_terms
 from tests.reconciliation.builders import Seller, decide, latest_return, reversal_of, run_returns
 from tests.reconciliation.statements.statement_files import (
     bot_file,
     credit_line,
     csv_file,
+    detail,
     import_file,
     report_twice,
 )
@@ -344,6 +347,14 @@ def merge_duplicates(refund_shop: RefundShop, serving: Serving) -> None:
             decide("merge", held)
 
 
+def undo_import(refund_shop: RefundShop, serving: Serving) -> None:
+    """Undo the import of unknown money and of a line that cannot be read."""
+    line = credit_line(_shop(refund_shop).shop.qr_code(), clock.now(), ref1="NOBODYKNOWSTHIS99999")
+    lines = [line, detail(amount="undone?")]
+    with acting_as("staff:malee"):
+        undo.undo(import_file(bot_file(*lines)).statement.pk, note="Another shop.", now=clock.now())
+
+
 SCENARIOS = [
     accept, decide_as_merchant, accept_by_policy, attach, return_excess, send_back, send_back_by_hand,
     dismiss,
@@ -352,4 +363,5 @@ SCENARIOS = [
     reverse_what_waits, reverse_what_is_sent_back, reverse_before, reverse_twice,
     write_off, reopen, take_back_by_order, begin_to_send_back,
     report_by_statement, report_fees, contradict, charge_another_amount, merge_duplicates,
+    undo_import,
 ]  # fmt: skip

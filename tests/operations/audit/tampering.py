@@ -403,6 +403,10 @@ TAMPERINGS = {
         delete_posting("unmerged"),
         "DELETE FROM reconciliation_resolution WHERE type = 'merged'",
     ],
+    "money of an undone import left suspense": [
+        delete_posting("undone"),
+        "UPDATE reconciliation_banktransaction SET amount = amount + 1 WHERE resolution_state = 'undone'",
+    ],
     "money of an acquirer is one of its transfers": [
         delete_posting("transfer_seen"),
         "UPDATE settlements_acquirertransfer SET bank_transaction_id = NULL",
@@ -475,6 +479,7 @@ TAMPERINGS = {
         "UPDATE reconciliation_statement SET actor = 'staff:nobody'",
         "UPDATE reconciliation_statement SET file_sha256 = reverse(file_sha256)",
         "DELETE FROM reconciliation_statement",
+        "UPDATE reconciliation_statement SET undone_at = NULL",
     ],
     "each resolved bank transaction has its resolution": [
         "DELETE FROM reconciliation_resolution WHERE type = 'attached'",
@@ -489,7 +494,8 @@ TAMPERINGS = {
         f"WHERE id = {WAITS}"),
     ],
     "money reported only by a statement, and nothing else, is unconfirmed": [
-        "UPDATE reconciliation_banktransaction SET is_confirmed = true WHERE NOT is_confirmed",
+        ("UPDATE reconciliation_banktransaction SET is_confirmed = true WHERE NOT is_confirmed AND "
+        "resolution_state = ''"),
         f"UPDATE reconciliation_banktransaction SET is_confirmed = false WHERE id = {CONFIRMED}",
         "UPDATE ledger_account SET rolled_up_balance = rolled_up_balance + 1 WHERE type = 'unconfirmed'",
         delete_posting("confirmed"),
@@ -499,7 +505,8 @@ TAMPERINGS = {
     "statement money is confirmed by its bank or by another person than the uploader": [
         "DELETE FROM reconciliation_resolution WHERE type = 'confirmed'",
         "UPDATE reconciliation_resolution SET actor = 'staff:malee' WHERE type = 'confirmed'",
-        "UPDATE reconciliation_banktransaction SET is_confirmed = true WHERE NOT is_confirmed",
+        ("UPDATE reconciliation_banktransaction SET is_confirmed = true WHERE NOT is_confirmed AND "
+        "resolution_state = ''"),
     ],
     "transfers recorded as returned are returned": [
         """UPDATE transfers_transfer SET state = 'succeeded', failure_code = '' WHERE id IN (

@@ -43,7 +43,7 @@ KEPT = {
     "merchants_apikey", "merchants_merchant", "operations_paymentevidence",
     "reconciliation_banknotification", "reconciliation_banktransaction", "reconciliation_excess",
     "reconciliation_inquiryanswer", "reconciliation_return", "reconciliation_statement",
-    "reconciliation_statementline", "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
+    "refunds_claimlink", "refunds_refund", "refunds_refundreversal",
     "settlements_acquirertransfer", "settlements_openquestion", "settlements_settleditem",
     "settlements_settlement", "shop_membership",
     "transactions_transaction", "transfers_safemode", "transfers_transfer", "webhooks_endpoint",

@@ -73,11 +73,13 @@ def bank_transaction_in(seller: Seller, resolution_state: ResolutionState) -> Ba
     return bank_transaction
 
 
-# Only probable duplicates can be merged, and they have no other transition.
+# Only probable duplicates can be merged, and they have no other transition. Money is undone with its import.
 PAIRS = [
     pair
     for pair in product(ResolutionState, ResolutionState)
-    if len({*pair}) > 1 and pair != (ResolutionState.OPEN, ResolutionState.MERGED)
+    if len({*pair}) > 1
+    and pair != (ResolutionState.OPEN, ResolutionState.MERGED)
+    and ResolutionState.UNDONE not in pair
 ]
 
 

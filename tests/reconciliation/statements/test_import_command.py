@@ -232,3 +232,35 @@ def test_import_command_uses_the_given_format(tmp_path: Path, form: str) -> None
     output, trouble = run(file_of(tmp_path, body), "--format", form)
     assert trouble
     assert "It is neither" in output or "2 unreadable" in output
+
+
+def test_dry_run_prints_what_would_happen_and_imports_nothing(tmp_path: Path, served: Shop) -> None:
+    code = served.qr_code()
+    body = bot_file(credit_line(code, clock.now()), detail(), detail(amount="?"))
+    path, results = file_of(tmp_path, body), tmp_path / "results.csv"
+    output, error = run(path, "--dry-run", "--results", str(results))
+    assert error == "Files with errors: 1 of 1."
+    assert "1 Payments that succeed (1,500.00 THB)" in output
+    assert "1 Exceptions: unknown reference (1,500.00 THB)" in output
+    assert "3 lines. Nothing was imported." in output
+    rows = csv.DictReader(results.read_text("utf-8").splitlines())
+    assert [row["match_result"] for row in rows] == ["applied", "unmatched", ""]
+    assert not Statement.objects.exists()
+    assert not BankTransaction.objects.exists()
+
+
+def test_undo_of_the_command_needs_a_reason_and_says_what_went(tmp_path: Path) -> None:
+    run(file_of(tmp_path, bot_file(detail(), detail(amount="?"))))
+    statement = Statement.objects.get()
+    assert run("--undo", statement.pk)[1] == "--reason: say why, in at most 500 characters."
+    output, error = run("--undo", statement.pk, "--reason", "Another shop", "--by", "malee")
+    assert (error, "Exceptions of unreadable lines that close: 1." in output) == ("", True)
+    assert set(Resolution.objects.values_list("actor", "type")) == {
+        ("staff:malee", "undone"), ("staff:malee", "dismissed"),
+    }  # fmt: skip
+    again = run("--undo", statement.pk, "--reason", "Another shop")[1]
+    assert again == "This import was undone already. Nothing changed."
+
+
+def test_command_without_a_file_or_a_bank_says_what_is_missing() -> None:
+    assert run()[1] == "Name the bank (--bank) and the files."

@@ -342,15 +342,48 @@ def test_preview_shows_what_was_understood_and_imports_nothing(shop: Shop, malee
 def test_preview_says_how_many_lines_were_imported_before(shop: Shop, malee: Client) -> None:
     first, second = detail(ref1="NOBODYKNOWSTHAT00000"), detail(ref1="NOBODYKNOWSTHAT00001")
 
-    def known(*lines: bytes) -> str:
-        shown = " ".join(texts(preview(malee, bot_file(*lines))).split())
-        return shown.partition("Imported before ")[2].split()[0]
+    def shown(*lines: bytes) -> str:
+        return " ".join(texts(preview(malee, bot_file(*lines))).split())
 
-    assert known(first) == "0"
+    unknown, known = "Exceptions: unknown reference 1: 1,500.00 THB", "Imported before: nothing changes 1:"
+    assert unknown in shown(first)
     upload(malee, bot_file(first))
-    assert known(first) == "All"
-    assert known(first, second) == "1"
+    assert "All lines were imported before: the import would change nothing." in shown(first)
+    assert unknown in shown(first, second)
+    assert known in shown(first, second)
     assert StatementLine.objects.count() == 1  # a preview stores nothing
+
+
+def test_preview_names_the_payments_that_would_succeed(shop: Shop, malee: Client) -> None:
+    code = shop.qr_code()
+    shown = texts(preview(malee, bot_file(credit_line(code, clock.now()), detail(amount="?"))))
+    for part in (
+        "Payments that succeed 1: 1,500.00 THB",
+        code["payment_id"],
+        "Exceptions: unreadable lines 1",
+    ):
+        assert part in " ".join(shown.split())
+    assert shop.payment(code["payment_id"])["status"] == "pending"
+
+
+def test_import_is_undone_on_its_page(shop: Shop, malee: Client) -> None:
+    upload(malee, bot_file(detail()))
+    page = f"{LISTED}{Statement.objects.get().pk}"
+    asked = texts(malee.get(f"{page}/do/undo/"))
+    assert "Lines that go: 1. Unknown money that leaves suspense: 1,500.00 THB (1)." in asked
+    token = re.search(r'name="token" value="([^"]+)"', malee.get(f"{page}/do/undo/").content.decode())
+    assert token
+    done = malee.post(f"{page}/do/undo/", {"reason": "Another shop", "token": token[1]}, follow=True)
+    assert "The import is undone." in texts(done)
+    assert not StatementLine.objects.exists()
+    assert "Undo the import" not in texts(malee.get(f"{page}/change/"))
+    assert staff(name="somsri").post(f"{page}/do/undo/").status_code == 403
+
+
+def test_page_says_which_line_prevents_the_undo(shop: Shop, malee: Client) -> None:
+    upload(malee, bot_file(credit_line(code := shop.qr_code(), clock.now())))
+    shown = malee.get(f"{LISTED}{Statement.objects.get().pk}/do/undo/", follow=True)
+    assert f"The money of line 2 was credited to payment {code['payment_id']}." in texts(shown)
 
 
 def test_preview_of_problems_names_them(shop: Shop, malee: Client) -> None:
