@@ -6,6 +6,7 @@ again, changes nothing.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, cast
@@ -23,6 +24,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
 from django.utils.html import format_html
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -31,7 +33,7 @@ from audit_trail.acts import Act, ActRefused
 from audit_trail.models import FORM_CONSTRAINT, AuditRecord
 from audit_trail.pages import ReadOnlyAdmin, RecordedAdmin
 from audit_trail.recording import recorded, recorded_by_service
-from core import clock
+from core import clock, money
 from core.errors import ApiError
 
 
@@ -238,6 +240,10 @@ class ActPages(RecordedAdmin):
         return self._act_page(request, row, found, form)
 
     def _do(self, request: HttpRequest, row: Any, found: ObjectAct, form: ReasonForm) -> HttpResponse:
+        said = ""
+        with suppress(ActRefused):  # before the act, because it names what the act changes
+            # Messages are stored, so they name no payer.
+            said = "" if self.explains_personal_data else form.explanation() or found.explain(row)
         try:
             made = self.perform(found, row, form.cleaned_data)
         except DoneBefore as earlier:
@@ -256,12 +262,33 @@ class ActPages(RecordedAdmin):
             return page
         told, shown = found.told(row, made), cast(Any, made if row is None else row)
         text = told.text
+        if not isinstance(made, Told) and found.after is None:
+            text = (
+                f"{text} {self.result_of(request, made if isinstance(made, Model) else row) or said}".strip()
+            )
         if self.returns_to_list and not found.keeps_page:
             text, shown = format_html('{} <a href="{}">{}</a>', text, self._row_url(request, row), row), None
         elif not (found.keeps_page or self.model._default_manager.filter(pk=shown.pk).exists()):
             shown = None
         messages.add_message(request, messages.SUCCESS if told.is_good else messages.WARNING, text)
         return self._redirect(request, shown)
+
+    def result_of(self, request: HttpRequest, row: Any) -> str:
+        """How the row of an act stands now, as its page says it."""
+        site: Any = self.admin_site
+        page = site.get_model_admin(type(row)) if site.is_registered(type(row)) else self
+        try:
+            fresh = page.get_object(request, str(row.pk))
+        except Http404:
+            return ""
+        sentence = page.sentence_of(fresh) if fresh is not None and hasattr(page, "sentence_of") else ""
+        amount = getattr(fresh, "amount", None)
+        words = [
+            capfirst(_(str(page.opts.verbose_name))),
+            str(row.pk),
+            money.display(amount) if amount else "",
+        ]
+        return sentence and f"{' '.join(filter(None, words))}: {sentence}"
 
     def perform(self, found: ObjectAct, row: Any, values: dict[str, Any]) -> Made:
         """Act and write the record, in one transaction, unless the same form did it before.

@@ -148,6 +148,10 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
             context["subtitle"] = context.get("subtitle") or self.limit_note(context["cl"])
         return shown
 
+    def sentence_of(self, row: Any) -> str:
+        """How the row stands and what comes next, as staff read it on its page and after an act, or empty."""
+        return "" if self.summary_of is None else str(self.summary_of(row, clock.now()).text)
+
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """What the template of a row shows besides its fields. Django has checked the permission."""
         if self.summary_of is None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import quote
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, Model, OuterRef, Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -34,7 +34,9 @@ from merchants.services import SANDBOX
 from reconciliation.exceptions import approval_handlers
 from reconciliation.models import BankTransaction, Return
 from refunds import completion as refunds
+from refunds.models import Refund
 from withdrawals import services as withdrawals
+from withdrawals.models import Withdrawal
 
 OVERDUE_AGE = timedelta(days=1)
 DECIDE_PERMISSION = "approvals.decide_approval"
@@ -167,6 +169,13 @@ class ApprovalAdmin(NotedPages, ActingAdmin):
     scanned_fields = ("amount", "account_last4")
     ordering = ["requested_at", "id"]
     indexed_filters = frozenset({"status", "handed_to"})
+
+    def result_of(self, request: HttpRequest, row: Any) -> str:
+        """How what was decided about stands: a refund or withdrawal has a page that says it."""
+        models: dict[str, type[Model]] = {"ref": Refund, "wd": Withdrawal}
+        model = models.get(row.subject_id.partition("_")[0])
+        found = model and model._default_manager.filter(pk=row.subject_id).first()
+        return super().result_of(request, found) if found else ""
 
     def rows_of_mode(self, rows: Any, mode: str) -> Any:
         return of_mode(rows, mode)

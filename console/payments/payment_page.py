@@ -60,6 +60,9 @@ class PaymentPageAdmin(EvidencePages, NotedPages, PaymentAdmin):
             self.prepare_rows([payment])
         return admin_columns.badge("failed", REVERSED) if payment.is_reversed else super().status_now(payment)
 
+    def sentence_of(self, row: Payment) -> str:
+        return str(summaries.of_payment(row, clock.now()).text)
+
     def page_context(self, request: HttpRequest, row: Payment) -> dict[str, Any]:
         """Each part needs the right to view its model."""
         may_view, now = request.user.has_perm, clock.now()

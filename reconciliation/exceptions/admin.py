@@ -29,9 +29,15 @@ from core.console.admin_search import texts_of
 from core.database.columns import same
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
-from reconciliation.exceptions import detail_page, payer_names, summaries
+from reconciliation.exceptions import detail_page, explanations, payer_names, summaries
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, VIEW_PERMISSION
-from reconciliation.models import BankNotification, ReconciliationException, listing
+from reconciliation.models import (
+    BankNotification,
+    ReconciliationException,
+    Resolution,
+    ResolutionType,
+    listing,
+)
 
 OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
 DEFAULT_ORDERING = ("is_sandbox", "opened_at", "id")
@@ -186,6 +192,11 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
         if object_id not in found:
             raise Http404
         return found[object_id]
+
+    def sentence_of(self, row: Any) -> str:
+        """What was decided last, or why it waits."""
+        decision = Resolution.latest(row.pk)
+        return str(explanations.RESOLUTIONS[ResolutionType(decision.type)] if decision else row.explanation)
 
     def chosen_rows(self, ids_: Sequence[str]) -> list[ChosenRow]:
         known = [each for each in ids_ if ids.looks_right(each, "")]
