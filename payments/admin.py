@@ -16,7 +16,7 @@ from core.console import admin_columns, personal_data
 from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
-from payments import cards, explanations
+from payments import cards
 from payments.card_models import IS_ON_THE_WAY
 from payments.fee_terms import FeeTerms
 from payments.match_results import MatchResult
@@ -104,10 +104,6 @@ class PaymentAdmin(ActingAdmin):
         if len(found) > len(shown):
             amount = gettext("at least %(amount)s") % {"amount": amount}
         return format_html("{}: {}", amount, pages)
-
-    @admin.display(description=_("held"))
-    def hold_words(self, payment: Payment) -> str | None:
-        return explanations.HOLD_ADVICE.format(why=payment.get_hold_display()) if payment.hold else None
 
     @admin.display(description=_("fee"))
     def fee_baht(self, payment: Payment) -> str | None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from approvals.models import PayoutAccount
 from console.approvals.payout_admin import PAYOUT_ACCOUNT_ACTS, PAYOUT_ACTS, PayoutAccountAdmin
@@ -10,8 +11,10 @@ from console.merchants.merchant_page import nightly
 from console.payments.payment_acts import PAYMENT_ACTS
 from console.settlements.pages import SettlementPageAdmin
 from core import clock
+from core.console import summaries
 from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
+from core.console.summaries import Summary
 from links.admin import PaymentLinkAdmin
 from links.link_acts import LINK_ACTS
 from links.models import PaymentLink
@@ -21,6 +24,7 @@ from merchants.models import ApiKey, Merchant
 from operations.data_protection import shop_fence
 from operations.evidence.pages import EvidencePages
 from payments.admin import PaymentAdmin, PaymentExceptionAdmin, StatusFilter
+from payments.explanations import HOLD_ADVICE
 from payments.models import Payment, PaymentException
 from refunds.admin import RefundAdmin
 from refunds.models import Refund
@@ -60,7 +64,12 @@ def _of_payment(page: Any, request: HttpRequest, payment: Payment) -> dict[str, 
         "exceptions": payment.exceptions.order_by("-id")[:MAX_ROWS],
         "entries": entries,
         "total": total,
+        **(summaries.context(request, Summary(_held(payment), "wait")) if payment.hold else {}),
     }
+
+
+def _held(payment: Payment) -> str:
+    return HOLD_ADVICE.format(why=payment.get_hold_display())
 
 
 def _of_merchant(page: Any, request: HttpRequest, merchant: Merchant) -> dict[str, Any]:
@@ -71,7 +80,9 @@ def _of_merchant(page: Any, request: HttpRequest, merchant: Merchant) -> dict[st
 
 
 class EvidencePaymentAdmin(EvidencePages, PaymentAdmin):
-    pass
+    def sentence_of(self, row: Payment) -> str:
+        status = _(str(row.status_at(clock.now()).label))
+        return f"{status}. {_held(row)}" if row.hold else f"{status}."
 
 
 def _register(model: Any, page: Any, **shown: Any) -> None:
@@ -90,8 +101,7 @@ _register(
         *("status_now", "baht", "received_baht", "fee_baht", "fee_vat_baht", "net_baht"),
         *("refunded_baht", "refunding_baht", "reference", "description", "metadata"),
         *("payer_name", "payer_bank_code", "payer_account_masked", "payer_matches"),
-        *("hold_words", "bank_reference"),
-        *("failure_code", "created_at", "expires_at", "completed_at"),
+        *("bank_reference", "failure_code", "created_at", "expires_at", "completed_at"),
     ],
     export_columns=[
         *("id", "reference", "status", "amount", "fee", "fee_vat", "net", "amount_refunded"),
