@@ -16,6 +16,7 @@ from idempotency.errors import IdempotencyKeyInProgress, IdempotencyKeyReused, I
 from merchants.errors import (
     AuthenticationFailed,
     InsufficientScope,
+    MerchantMoved,
     MerchantSuspended,
     RateLimitExceeded,
     TooManyExports,
@@ -28,6 +29,7 @@ ALWAYS_POSSIBLE: list[ErrorType] = [errors.InternalError, errors.ServiceUnavaila
 KEY_ERRORS: list[ErrorType] = [
     AuthenticationFailed,
     InsufficientScope,
+    MerchantMoved,
     MerchantSuspended,
     RateLimitExceeded,
     TooManyRefusedKeys,

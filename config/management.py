@@ -13,7 +13,7 @@ from core.commands import show_any_character
 from core.database.availability import is_unavailable
 
 # They need the rights of the owner of the tables.
-OWNER_COMMANDS = {"migrate", "database_roles"}
+OWNER_COMMANDS = {"migrate", "database_roles", "import_merchant"}
 
 
 def run(program: str, *arguments: str) -> None:

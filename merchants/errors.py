@@ -22,10 +22,20 @@ class MerchantSuspended(NotPermitted):
     message = "This merchant is suspended. Money that arrives is kept. Ask the operator of the service."
 
 
+class MerchantMoved(NotPermitted):
+    code = "merchant_moved"
+    message = "This merchant has moved to another instance of the service. Use its address."
+
+
 def as_suspension(error: Exception) -> Exception:
-    """MerchantSuspended, if the database refused a row because the merchant was suspended meanwhile."""
+    """MerchantSuspended or MerchantMoved, if that happened meanwhile and the database refused a row."""
     is_suspended = isinstance(error, IntegrityError) and " is suspended\n" in str(error)
-    return MerchantSuspended() if is_suspended else error
+    return MerchantSuspended() if is_suspended else MerchantMoved() if has_moved(error) else error
+
+
+def has_moved(error: Exception) -> bool:
+    """Whether the database refused a row because its merchant has moved."""
+    return isinstance(error, IntegrityError) and " has moved\n" in str(error)
 
 
 class RateLimitExceeded(RateLimitError):

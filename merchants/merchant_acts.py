@@ -146,7 +146,7 @@ MERCHANT_ACTS = (
         permission="merchants.suspend_merchant",
         explain=_about(_("%(name)s works as before, and the orders that waited are sent.")),
         run=lambda merchant, values, now: services.lift_suspension(merchant.pk),
-        is_possible=lambda merchant, now: merchant.suspended_at is not None,
+        is_possible=lambda merchant, now: merchant.suspended_at is not None and merchant.moved_at is None,
     ),
     _act(
         slug="accept-late-money",

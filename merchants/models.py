@@ -12,7 +12,7 @@ from core.database import triggers
 from core.database.columns import PublicIdKey, known
 from core.http.scopes import Scope
 from core.thai.tax_ids import BRANCH, HEAD_OFFICE
-from merchants.errors import MerchantSuspended
+from merchants.errors import MerchantMoved, MerchantSuspended
 
 MAX_SEEN_NETWORKS = 20
 MAX_ORIGINS, MAX_ORIGIN_LENGTH = 10, 255
@@ -127,6 +127,11 @@ class Merchant(models.Model):
         blank=True,
         help_text="Since then its keys are refused, and it makes no codes and sends no money.",
     )
+    moved_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Since then another instance has its books, and nothing changes here.",
+    )
 
     class Meta:
         permissions = [
@@ -170,6 +175,11 @@ class Merchant(models.Model):
                 condition=models.Q(tax_id__regex="^([0-9]{13})?$", tax_branch__regex=f"^{BRANCH}$"),
                 name="merchant_tax_id_has_its_digits",
             ),
+            models.CheckConstraint(
+                condition=models.Q(moved_at__isnull=True)
+                | models.Q(suspended_at__isnull=False, suspended_at__lte=models.F("moved_at")),
+                name="merchant_moved_is_suspended",
+            ),
             models.UniqueConstraint(
                 fields=["bank", "biller_id"], condition=~models.Q(biller_id=""), name="merchant_biller_unique"
             ),
@@ -179,7 +189,9 @@ class Merchant(models.Model):
         return f"{self.name} ({self.mode})"
 
     def check_open(self) -> None:
-        """Raises MerchantSuspended."""
+        """Raises MerchantMoved, MerchantSuspended."""
+        if self.moved_at is not None:
+            raise MerchantMoved()
         if self.suspended_at is not None:
             raise MerchantSuspended()
 

@@ -124,7 +124,9 @@ ENDPOINT_ACTS = (
         ),
         run=lambda endpoint, values, now: endpoints.enable(endpoint_id=endpoint.id, now=now),
         is_possible=lambda endpoint, now: (
-            endpoint.status != EndpointStatus.ACTIVE and endpoint.deleted_at is None
+            endpoint.status != EndpointStatus.ACTIVE
+            and endpoint.deleted_at is None
+            and endpoint.disabled_reason != DisabledReason.MOVED
         ),
     ),
 )

@@ -287,7 +287,7 @@ def hold_or_fail_deliveries(endpoint: Endpoint, now: datetime) -> None:
     if endpoint.deleted_at is not None:
         for state in (DeliveryState.PENDING, DeliveryState.HELD):
             _some_deliveries(endpoint, state=state).update(state=DeliveryState.FAILED, finished_at=now)
-    elif endpoint.status == EndpointStatus.DISABLED:
+    elif endpoint.status == EndpointStatus.DISABLED and endpoint.disabled_reason != DisabledReason.MOVED:
         manual = _some_deliveries(endpoint, state=DeliveryState.PENDING, manual_number__gt=0)
         manual.update(state=DeliveryState.FAILED, finished_at=now)
         scheduled = _some_deliveries(endpoint, state=DeliveryState.PENDING, manual_number=0)
@@ -300,7 +300,8 @@ def sweep_inactive(*, now: datetime) -> None:
     pending = Delivery.objects.filter(~Exists(leased), endpoint=OuterRef("pk"), state=DeliveryState.PENDING)
     held = Delivery.objects.filter(endpoint=OuterRef("pk"), state=DeliveryState.HELD)
     has_work = Exists(pending) | Q(deleted_at__isnull=False) & Exists(held)
-    inactive = Endpoint.objects.filter(~Q(status=EndpointStatus.ACTIVE) | Q(deleted_at__isnull=False))
+    disabled = Q(status=EndpointStatus.DISABLED) & ~Q(disabled_reason=DisabledReason.MOVED)
+    inactive = Endpoint.objects.filter(disabled | Q(deleted_at__isnull=False))
     found = inactive.filter(has_work).values_list("pk", flat=True)
     for endpoint_id in found[:SWEEP_ENDPOINTS]:
         with transaction.atomic():

@@ -41,6 +41,7 @@ class DisabledReason(models.TextChoices):
     GONE = "gone", "The webhook answered 410 Gone"
     FAILING = "failing", "The webhook had failed for days"
     STAFF = "staff", "Staff disabled the webhook"
+    MOVED = "moved", "Its merchant has moved to another instance"
 
 
 _TIME = "([01][0-9]|2[0-3]):[0-5][0-9]"

@@ -105,3 +105,7 @@ ALTER TABLE ledger_pendingentry SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 10000
 );
+
+
+CREATE OR REPLACE TRIGGER merchants_check_here BEFORE INSERT ON ledger_balancetransaction
+    FOR EACH ROW EXECUTE FUNCTION merchants_check_here();

@@ -63,6 +63,7 @@ class Migration(migrations.Migration):
                 ('usual_amount', models.BigIntegerField(editable=False, help_text='Satang: the median of the latest payments; empty before the first 20.', null=True)),
                 ('created_at', models.DateTimeField()),
                 ('suspended_at', models.DateTimeField(blank=True, help_text='Since then its keys are refused, and it makes no codes and sends no money.', null=True)),
+                ('moved_at', models.DateTimeField(blank=True, help_text='Since then another instance has its books, and nothing changes here.', null=True)),
             ],
             options={
                 'permissions': [('suspend_merchant', 'Can suspend merchants, and lift that'), ('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_holds', 'Can decide which payments are held for their payer'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_page_settings', 'Can set how payment pages show a shop, and whom payers can ask'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
@@ -122,6 +123,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='merchant',
             constraint=models.CheckConstraint(condition=models.Q(('tax_branch__regex', '^[0-9]{5}$'), ('tax_id__regex', '^([0-9]{13})?$')), name='merchant_tax_id_has_its_digits'),
+        ),
+        migrations.AddConstraint(
+            model_name='merchant',
+            constraint=models.CheckConstraint(condition=models.Q(('moved_at__isnull', True), models.Q(('suspended_at__isnull', False), ('suspended_at__lte', models.F('moved_at'))), _connector='OR'), name='merchant_moved_is_suspended'),
         ),
         migrations.AddConstraint(
             model_name='merchant',

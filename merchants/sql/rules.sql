@@ -15,3 +15,15 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+
+
+-- Another instance has the books of a merchant that has moved: here its balance stays, and nothing is sent for it.
+CREATE OR REPLACE FUNCTION merchants_check_here() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF EXISTS (SELECT FROM public.merchants_merchant WHERE id = NEW.merchant_id AND moved_at IS NOT NULL) THEN
+        RAISE EXCEPTION 'merchant % has moved', NEW.merchant_id USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;

@@ -47,7 +47,8 @@ def _receive(bank: str, adapter: banks.Bank, request: Request) -> ApiResponse:
             intake.store(bank, body, NotificationResult.UNREADABLE, now)
     elif adapter.signs_callbacks:
         bank_transaction = intake.receive(bank=bank, body=body, notification=notification, now=now)
-        matching.apply_report(bank_transaction, now=clock.now())
+        if bank_transaction is not None:
+            matching.apply_report(bank_transaction, now=clock.now())
     else:
         confirmation_inquiries.receive_unsigned(bank=bank, body=body, notification=notification, now=now)
     return ApiResponse.of(adapter.acknowledge(notification))

@@ -44,6 +44,9 @@ NOTIFICATIONS = {
         "The statement of the bank names another fee than the terms of the merchant."
     ),
     NotificationResult.UNREADABLE: _("A bank message that cannot be read."),
+    NotificationResult.MOVED: _(
+        "A bank message about a merchant that has moved. Tell those who have its books now, then dismiss it."
+    ),
     NotificationResult.UNSIGNED: (
         _("A notification without a signature. The bank was asked and does not confirm it.")
     ),

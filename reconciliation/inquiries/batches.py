@@ -20,6 +20,7 @@ from django.db.models.functions import Cast, Coalesce, Now
 import banks
 from core.database import rows
 from core.work import due_work
+from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.inquiries import bank_calls, schedule
 from reconciliation.inquiries.bank_calls import AnyInquiry, InquiryResponse
@@ -98,7 +99,8 @@ def start(now: datetime) -> InquiryBatch | None:
 def _select(rate_limit: BankRateLimit, now: datetime, budget: CallBudget) -> list[AnyInquiry]:
     """Lease inquiries of one priority first, and fill the budget with the other."""
     pauses = Backoff.objects.filter(bank=rate_limit.bank, retry_at__gt=now)
-    paused = set(pauses.values_list("merchant", flat=True))
+    moved = Merchant.objects.filter(bank=rate_limit.bank, moved_at__isnull=False)
+    paused = {*pauses.values_list("merchant", flat=True), *moved.values_list("pk", flat=True)}
     is_usual = rate_limit.batch_count % LOW_PRIORITY_FIRST_EVERY
     picked: list[AnyInquiry] = []
     room = budget.max_calls

@@ -54,9 +54,11 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
     codes = QrCode.objects.filter(
         reference1=notification.reference1, biller_id=notification.biller_id, merchant__bank=bank
     )
+    has_moved = merchant is not None and merchant.moved_at is not None
     with transaction.atomic():
-        stored = intake.store(bank, body, NotificationResult.UNSIGNED, now)
-        if merchant is None:
+        result = NotificationResult.MOVED if has_moved else NotificationResult.UNSIGNED
+        stored = intake.store(bank, body, result, now)
+        if merchant is None or has_moved:
             return
         inquiry = ConfirmationInquiry(
             bank=bank,

@@ -81,7 +81,8 @@ def _store_transactions(inquiry: AnyInquiry, answer: InquiryResponse, now: Calla
             )
         elif bank_transaction.is_confirmed:
             continue
-        matching.try_apply(bank_transaction_id=bank_transaction.id, now=now())
+        if bank_transaction is not None:
+            matching.try_apply(bank_transaction_id=bank_transaction.id, now=now())
 
 
 def _was_stored_unreadable(inquiry: AnyInquiry) -> bool:

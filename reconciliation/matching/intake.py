@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from banks import base
 from banks.parsing import MAX_NAME_LENGTH
 from core import ids, plain_text, request_context
 from core.database import rows
+from merchants.errors import has_moved
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankNotification,
@@ -26,6 +27,7 @@ NEEDS_STAFF = {
     NotificationResult.CONFLICT,
     NotificationResult.UNREADABLE,
     NotificationResult.FEE_DIFFERS,
+    NotificationResult.MOVED,
 }
 # Reports with one bank reference must agree on these fields and on the bank day. Not on the payer: banks mask
 # names differently.
@@ -42,21 +44,28 @@ def receive(
     notification: base.ReportedTransaction,
     now: datetime,
     source: ReportSource = ReportSource.CALLBACK,
-) -> BankTransaction:
+) -> BankTransaction | None:
     """Store a notification and return its bank transaction, which is new or known.
 
+    None if its merchant has moved: then staff see the notification.
     New details of the payer are stored in a second commit. If that fails, the notification is stored, and the
     bank gets an error and sends it again.
     """
     new_bank_transaction = build_bank_transaction(bank, notification, source, now)
-    with transaction.atomic():
-        bank_transaction, result = _find(new_bank_transaction)
-        notification_row = build_notification(
-            bank, body, result, now, source, bank_transaction=bank_transaction
-        )
-        new_rows = [bank_transaction] if result == NotificationResult.NEW else []
-        rows.insert_together([*new_rows, notification_row])
-        show([notification_row])
+    try:
+        with transaction.atomic():
+            bank_transaction, result = _find(new_bank_transaction)
+            notification_row = build_notification(
+                bank, body, result, now, source, bank_transaction=bank_transaction
+            )
+            new_rows = [bank_transaction] if result == NotificationResult.NEW else []
+            rows.insert_together([*new_rows, notification_row])
+            show([notification_row])
+    except IntegrityError as refused:
+        if not has_moved(refused):
+            raise
+        store(bank, body, NotificationResult.MOVED, now, source=source)
+        return None
     if result == NotificationResult.REPEAT:
         deduplication.add_payer_details(bank_transaction, new_bank_transaction)
     return bank_transaction

@@ -14,6 +14,7 @@ from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from banks import ReportedTransfer, TransferResult
 from ledger import services as ledger
+from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.matching import intake, returnable, returns, reversals
 from reconciliation.models import (
@@ -109,6 +110,9 @@ def accept_notification(*, bank: str, body: bytes, notification: ReportedTransfe
     """
     result = NotificationResult(transfers.classify_notification(notification, bank=bank))
     known_order_id = notification.order_id if transfers.exists(notification.order_id) else None
+    senders = Transfer.objects.filter(pk=known_order_id).values("merchant_id")
+    if Merchant.objects.filter(pk__in=senders, moved_at__isnull=False).exists():
+        result = NotificationResult.MOVED
     intake.store(bank, body, result, now, order_id=known_order_id)
     if result == NotificationResult.NEW:
         transfers.apply_notification(notification, handler_of(notification.order_id), now=now)

@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                 ('source', models.CharField(choices=[('callback', 'Callback'), ('inquiry', 'Inquiry'), ('statement', 'Statement')], default='callback', max_length=10)),
                 ('body_sealed', models.TextField(editable=False)),
                 ('body_digest', models.CharField(blank=True, db_default='', default='', editable=False, max_length=64)),
-                ('result', models.CharField(choices=[('new', 'New'), ('repeat', 'Repeat'), ('conflict', 'Conflict'), ('unreadable', 'Unreadable'), ('fee_differs', 'Fee Differs'), ('unsigned', 'Unsigned')], max_length=11)),
+                ('result', models.CharField(choices=[('new', 'New'), ('repeat', 'Repeat'), ('conflict', 'Conflict'), ('unreadable', 'Unreadable'), ('fee_differs', 'Fee Differs'), ('moved', 'Moved'), ('unsigned', 'Unsigned')], max_length=11)),
                 ('order_id', core.database.columns.PublicId(db_collation='C', help_text='The refund, withdrawal or return that it reports on.', max_length=31, null=True)),
                 ('received_at', models.DateTimeField()),
                 ('request_id', models.CharField(blank=True, default='', max_length=64)),
@@ -309,7 +309,7 @@ class Migration(migrations.Migration):
             name='ReconciliationException',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
-                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('fee_differs', 'Another fee than the terms'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
+                ('reason', models.CharField(choices=[('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry'), ('excess', 'Excess not sent back'), ('reversal', 'Reversed by the bank'), ('conflict', 'Contradicts an earlier message'), ('unreadable', 'Unreadable message'), ('fee_differs', 'Another fee than the terms'), ('moved', 'Of a merchant that has moved'), ('unconfirmed', 'Not confirmed by the bank'), ('returned', 'Refund came back'), ('contradiction', 'Bank contradicts our record')], max_length=16, verbose_name='reason')),
                 ('bank', models.CharField(max_length=20)),
                 ('is_sandbox', models.GeneratedField(db_persist=True, expression=models.Q(('bank', 'sandbox')), help_text='Reported by the sandbox bank, whose money is not real.', output_field=models.BooleanField())),
                 ('biller_id', models.CharField(default='', max_length=15)),
@@ -629,7 +629,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='banknotification',
-            constraint=models.CheckConstraint(condition=models.Q(('result__in', ['new', 'repeat', 'conflict', 'unreadable', 'fee_differs', 'unsigned'])), name='notification_result_known'),
+            constraint=models.CheckConstraint(condition=models.Q(('result__in', ['new', 'repeat', 'conflict', 'unreadable', 'fee_differs', 'moved', 'unsigned'])), name='notification_result_known'),
         ),
         migrations.AddConstraint(
             model_name='banknotification',

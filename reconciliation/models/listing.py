@@ -32,6 +32,7 @@ class ExceptionReason(models.TextChoices):
     CONFLICT = "conflict", "Contradicts an earlier message"
     UNREADABLE = "unreadable", "Unreadable message"
     FEE_DIFFERS = "fee_differs", "Another fee than the terms"
+    MOVED = "moved", "Of a merchant that has moved"
     UNCONFIRMED = "unconfirmed", "Not confirmed by the bank"
     RETURNED = "returned", "Refund came back"
     CONTRADICTION = "contradiction", "Bank contradicts our record"

@@ -20,6 +20,7 @@ class NotificationResult(models.TextChoices):
     CONFLICT = "conflict"  # contradicts an earlier report, or names an unknown order: an exception
     UNREADABLE = "unreadable"  # from the bank, but cannot be parsed: an exception
     FEE_DIFFERS = "fee_differs"  # a statement line with another fee than the terms: an exception
+    MOVED = "moved"  # about a merchant that has moved to another instance: an exception
     UNSIGNED = "unsigned"  # an inquiry must confirm it
 
 

@@ -297,3 +297,22 @@ END $$;
 CREATE OR REPLACE TRIGGER reconciliation_check_slip BEFORE INSERT ON reconciliation_slipcheck
     FOR EACH ROW WHEN (NEW.merchant_id IS NOT NULL AND (NEW.payment_id IS NOT NULL OR NEW.bank_transaction_id IS NOT NULL))
     EXECUTE FUNCTION reconciliation_check_slip();
+
+
+-- What a bank reports about a merchant that has moved stays a message, which staff see (`matching.intake`).
+CREATE OR REPLACE FUNCTION reconciliation_check_here() RETURNS trigger
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM public.merchants_merchant
+        WHERE bank = NEW.bank AND biller_id = NEW.biller_id AND biller_id <> '' AND moved_at IS NOT NULL
+    ) THEN
+        RAISE EXCEPTION 'the merchant of biller % has moved', NEW.biller_id USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER reconciliation_check_here BEFORE INSERT ON reconciliation_banktransaction
+    FOR EACH ROW EXECUTE FUNCTION reconciliation_check_here();

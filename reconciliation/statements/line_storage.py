@@ -11,6 +11,7 @@ from django.db import transaction
 from core import vault
 from core.database import rows
 from ledger.services import Fee
+from merchants.models import Merchant
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import deduplication, intake, statement_fees
 from reconciliation.models import (
@@ -74,6 +75,12 @@ def store_lines(
     hold()
     bank = statement.bank
     rows.run(SHARE_LINES, [bank])
+    moved = set(
+        Merchant.objects.filter(bank=bank, moved_at__isnull=False).values_list("biller_id", flat=True)
+    )
+    for line in file_lines:
+        if line.biller_id and line.biller_id in moved:
+            line.parsed, line.content, line.error = None, line.raw, "it is of a merchant that has moved"
     deduplication.lock_names(
         deduplication.lock_name(bank, line.parsed) if line.parsed else f"line {bank} {line.sha256}"
         for line in file_lines

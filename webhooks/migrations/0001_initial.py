@@ -70,7 +70,7 @@ class Migration(migrations.Migration):
                 ('secret_sealed', models.TextField(blank=True, default='', editable=False)),
                 ('replaced_secrets_sealed', models.TextField(blank=True, default='', editable=False, help_text='With their ends, as JSON; the newest first.')),
                 ('status', models.CharField(choices=[('active', 'Active'), ('disabled', 'Disabled')], default='active', max_length=8)),
-                ('disabled_reason', models.CharField(blank=True, choices=[('merchant', 'Its merchant disabled the webhook'), ('gone', 'The webhook answered 410 Gone'), ('failing', 'The webhook had failed for days'), ('staff', 'Staff disabled the webhook')], default='', max_length=40)),
+                ('disabled_reason', models.CharField(blank=True, choices=[('merchant', 'Its merchant disabled the webhook'), ('gone', 'The webhook answered 410 Gone'), ('failing', 'The webhook had failed for days'), ('staff', 'Staff disabled the webhook'), ('moved', 'Its merchant has moved to another instance')], default='', max_length=40)),
                 ('last_ping_status', models.SmallIntegerField(null=True)),
                 ('created_at', models.DateTimeField()),
                 ('updated_at', models.DateTimeField()),

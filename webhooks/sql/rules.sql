@@ -11,3 +11,8 @@ SELECT counts_count_list('deliveries', 'webhooks_delivery', $$event_type || '/' 
 
 -- Rows are inserted and deleted all the time: vacuum after a number of changes, not after a share of the table.
 ALTER TABLE webhooks_deliverylease SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+
+CREATE OR REPLACE TRIGGER merchants_check_here BEFORE UPDATE OF status ON webhooks_endpoint
+    FOR EACH ROW WHEN (NEW.status = 'active')
+    EXECUTE FUNCTION merchants_check_here();

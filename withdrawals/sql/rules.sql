@@ -59,3 +59,7 @@ CREATE OR REPLACE TRIGGER withdrawals_check_approval BEFORE UPDATE OF status ON 
 
 
 SELECT counts_count_list('withdrawals', 'withdrawals_withdrawal', 'status', amount => 'amount');
+
+
+CREATE OR REPLACE TRIGGER merchants_check_here BEFORE INSERT OR UPDATE OF state ON transfers_transfer
+    FOR EACH ROW EXECUTE FUNCTION merchants_check_here();
