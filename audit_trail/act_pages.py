@@ -311,6 +311,8 @@ class ActPages(RecordedAdmin):
                     recording.details[str(made._meta.model_name)] = str(made.pk)
             return made
         except IntegrityError as error:
+            if " has moved\n" in str(error):
+                raise ActRefused(_("The merchant has moved to another instance.")) from None
             if FORM_CONSTRAINT not in str(error):
                 raise
             raise DoneBefore(AuditRecord.objects.get(form_token=token)) from None

@@ -31,6 +31,7 @@ class MerchantAdmin(ActingAdmin):
         "late_money",
         "refuses_open_reference",
         "suspended_at",
+        "moved_at",
         "created_at",
     ]
     list_filter = ["bank", "late_money", ("suspended_at", admin.EmptyFieldListFilter)]

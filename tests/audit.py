@@ -42,7 +42,8 @@ SELECT notification.id, notification.result, notification.bank, NULL,
 FROM reconciliation_banknotification AS notification
 LEFT JOIN reconciliation_banktransaction AS bank_transaction
     ON bank_transaction.id = notification.bank_transaction_id
-WHERE notification.result IN ('conflict', 'unreadable', 'fee_differs') AND {not_resolved("notification.id")}
+WHERE notification.result IN ('conflict', 'unreadable', 'fee_differs', 'moved')
+    AND {not_resolved("notification.id")}
 UNION ALL
 SELECT inquiry.notification_id, 'unconfirmed', inquiry.bank, inquiry.merchant_id, '', inquiry.payment_id,
     inquiry.amount, inquiry.reference1, inquiry.bank_reference, inquiry.created_at

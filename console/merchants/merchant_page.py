@@ -117,7 +117,9 @@ class MerchantPageAdmin(MerchantAdmin):
 def _steps(
     merchant: Merchant, key_links: Sequence[ActLink], bank_links: Sequence[ActLink], now: datetime
 ) -> Iterator[Step]:
-    if merchant.suspended_at is not None:
+    if merchant.moved_at is not None:
+        yield Step(_("It has moved: another instance has its books, and nothing changes here."), [])
+    elif merchant.suspended_at is not None:
         yield Step(_("It is suspended. Only money that arrives is credited."), [])
     if merchant.mode == Mode.LIVE and not merchant.bank:
         yield Step(_("It is not connected to a bank, so it cannot make codes."), bank_links)

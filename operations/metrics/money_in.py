@@ -26,7 +26,12 @@ from settlements.models import AcquirerTransfer, OpenQuestion
 
 # The sweep runs every second.
 INQUIRY_OVERDUE_AFTER = timedelta(minutes=1)
-MESSAGES = [ExceptionReason.CONFLICT, ExceptionReason.UNREADABLE, ExceptionReason.UNCONFIRMED]
+MESSAGES = [
+    ExceptionReason.CONFLICT,
+    ExceptionReason.UNREADABLE,
+    ExceptionReason.MOVED,
+    ExceptionReason.UNCONFIRMED,
+]
 # Rows of the roll-up of counts, a few for each month.
 _PAYMENTS = """
 SELECT owner_id, kind, sum(count)::bigint FROM counts_listcount

@@ -36,7 +36,6 @@ from operations.audit.daily_close import signing
 from operations.moving import tables
 from operations.moving.file import Unusable, Writer
 from payments.card_models import IS_ON_THE_WAY, IS_OPEN, CardCharge
-from reconciliation.models import BankTransaction
 from settlements.models import SettledItem
 from transfers.models import UNFINISHED_STATES, Transfer, TransferState
 from webhooks.models import DeliveryLease, DisabledReason, Endpoint, EndpointStatus
@@ -155,8 +154,6 @@ def _unfinished(merchant: Merchant) -> Iterator[str]:
     yield from orders.filter(at_bank).values_list("pk", flat=True)
     unpaid = CardCharge.objects.filter(IS_OPEN | IS_ON_THE_WAY, payment__merchant=merchant)
     yield from unpaid.values_list("pk", flat=True)
-    reported = BankTransaction.objects.not_matched().filter(bank=merchant.bank, biller_id=merchant.biller_id)
-    yield from reported.values_list("pk", flat=True)
     paid = SettledItem.objects.filter(settlement__merchant=merchant).values("transfer")
     others = SettledItem.objects.filter(transfer__in=paid).exclude(settlement__merchant=merchant)
     for transfer_id in others.values_list("transfer", flat=True).distinct():

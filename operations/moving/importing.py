@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 from django.db import DataError, IntegrityError, transaction
-from django.db.models import Max, Min, Model
+from django.db.models import Max, Model
 
 from audit_trail import chain
 from audit_trail.acts import Act
@@ -72,13 +72,10 @@ class Importer:
                 reason = str(refused).partition("\n")[0]
                 raise Unusable(f"This database refuses the rows: {reason}.") from None
         self._switch_triggers("ENABLE")
-        first, _shift = self._numbers.get(AuditRecord, (1, 0))
-        newest = AuditRecord.objects.aggregate(newest=Max("pk"))["newest"] or 0
-        exporting.stay(
-            merchant_id,
-            Act.MERCHANT_IMPORTED,
-            {"sha256": exporting.digest(path), "first_record": first, "next_record": max(first, newest + 1)},
-        )
+        first, _ = self._numbers[AuditRecord]
+        newest = AuditRecord.objects.aggregate(newest=Max("pk"))["newest"]
+        details = {"sha256": exporting.digest(path), "first_record": first, "next_record": newest + 1}
+        exporting.stay(merchant_id, Act.MERCHANT_IMPORTED, details)
         signer = self._check_end(end, merchant_id)
         _check_books()
         return merchant_id, signer
@@ -134,17 +131,15 @@ class Importer:
         for model in self._numbers:
             table = model._meta.db_table
             rows.run(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}", [])  # noqa: S608
-        first, _ = self._numbers.get(Entry, (1, 0))
-        entries = Entry.objects.filter(pk__gte=first)
-        ledger.open_accounts(list(entries.values_list("account", flat=True).distinct()))
-        rows.run(ADD_TO_ACCOUNTS, [first])
         rows.run(COUNT_LINES, [self._statements])
-        begun = entries.aggregate(first=Min("created_at"))["first"] if Entry in self._numbers else None
-        closed = DailyClose.objects.order_by("-number").first() or closing.newest()
-        if begun is not None and closed is not None:
-            raise Unusable(
-                f"This instance has closed days ({closed}), and a closed day gets no entries later."
-            )
+        if Entry not in self._numbers:
+            return
+        first, _ = self._numbers[Entry]
+        codes = Entry.objects.filter(pk__gte=first).values_list("account", flat=True)
+        ledger.open_accounts(list(codes.distinct()))
+        rows.run(ADD_TO_ACCOUNTS, [first])
+        if closed := DailyClose.objects.order_by("-number").first() or closing.newest():
+            raise Unusable(f"This instance has a close ({closed}), and closed days get no entries.")
 
     def _check_end(self, end: dict[str, Any], merchant_id: str) -> str:
         """Compare with what the export wrote. Returns the fingerprint of the key that signed it."""

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from merchants.errors import has_moved
+from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.matching import credits, deduplication, order_completion, reversals, statement_fees
 from reconciliation.matching.credits import PaymentChanged
@@ -49,9 +51,11 @@ def apply_report(bank_transaction: BankTransaction, *, now: datetime) -> None:
 
 def apply_unapplied(*, now: datetime, batch: int = 500) -> int:
     """Apply bank transactions that a crash left unmatched, and fees of statement lines. Returns how many."""
+    moved = Merchant.objects.filter(moved_at__isnull=False).values("biller_id")  # applied where they are now
     unapplied = (
         BankTransaction.objects.not_matched()
         .filter(received_at__lte=now - UNAPPLIED_AFTER)
+        .exclude(biller_id__in=moved)
         .order_by("received_at")
     )
     found = list(unapplied.values_list("pk", flat=True)[:batch])
@@ -66,8 +70,9 @@ def try_apply(
     """`apply` a stored bank transaction. An error is logged, and the sweep tries again."""
     try:
         apply(bank_transaction_id=bank_transaction_id, now=now, bank_transaction=bank_transaction)
-    except Exception:
-        log.exception("bank transaction %s could not be applied", bank_transaction_id)
+    except Exception as error:
+        if not has_moved(error):
+            log.exception("bank transaction %s could not be applied", bank_transaction_id)
         return False
     return True
 

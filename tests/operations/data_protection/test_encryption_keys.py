@@ -169,4 +169,5 @@ def test_sealing_commands_check_the_encryption_keys() -> None:
     assert unchecked == seals_nothing | own
     assert found - unchecked == {
         *("import_statement", "connect_bank", "payout_accounts", "record_lost_order", "erase"),
+        *("export_merchant", "import_merchant"),
     }
