@@ -30,6 +30,7 @@ MESSAGES = {
     "invalid_order": "{param} of the order is missing or malformed.",
     "invalid_order_signature": "The signature of the order is missing, wrong or too old.",
     "invalid_signature": "The signature is missing, wrong or too old.",
+    "merchant_moved": "This merchant has moved to another instance of the service. Use its address.",
     "merchant_suspended": "This merchant is suspended. Money that arrives is kept. Ask the operator of the "
     "service.",
     "order_not_found": "The bank has no order with this reference.",

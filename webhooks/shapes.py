@@ -61,7 +61,7 @@ class _Endpoint(TypedDict):
     disabled_reason: Annotated[
         str | None,
         one_of(DisabledReason),
-        "gone: it answered 410. failing: for five days. merchant or staff: who disabled it. moved: the merchant.",
+        "gone: it answered 410. failing: for five days. merchant, staff: who did it. moved: the merchant.",
     ]
     health: HealthObject
     created_at: Instant

@@ -27,6 +27,7 @@ from audit_trail.recording import recorded
 from audit_trail.values import Values
 from core import vault
 from core.database import rows
+from core.database.columns import PublicId
 from core.deadlines import Deadline
 from ledger import accounts
 from ledger import queries as ledger
@@ -155,7 +156,8 @@ def _unfinished(merchant: Merchant) -> Iterator[str]:
     unpaid = CardCharge.objects.filter(IS_OPEN | IS_ON_THE_WAY, payment__merchant=merchant)
     yield from unpaid.values_list("pk", flat=True)
     paid = SettledItem.objects.filter(settlement__merchant=merchant).values("transfer")
-    others = SettledItem.objects.filter(transfer__in=paid).exclude(settlement__merchant=merchant)
+    settled = SettledItem.objects.filter(transfer__in=paid, settlement__isnull=False)
+    others = settled.exclude(settlement__merchant=merchant)
     for transfer_id in others.values_list("transfer", flat=True).distinct():
         yield f"{transfer_id} (it pays other merchants too)"
 
@@ -165,7 +167,8 @@ def _write_table(writer: Writer, model: type[Model]) -> int:
     found: QuerySet[Any] = model._base_manager.filter(
         reduce(or_, (Q(**{f"{path}__in": RawSQL(MOVED, [])}) for path in tables.MOVES[label]))  # noqa: S611
     )
-    for column in {model._meta.pk.attname, tables.NAMED.get(label)} - {"pk", None}:
+    own = [model._meta.pk.attname] if isinstance(model._meta.pk, PublicId) else []
+    for column in [*own, *tables.NAMED.get(label, [])]:
         sql, values = found.values_list(Cast(column, TextField())).query.sql_with_params()
         insert = f"INSERT INTO moved SELECT * FROM ({sql}) AS found (id) WHERE id > '' ON CONFLICT DO NOTHING"  # noqa: S608
         rows.run(insert, values)

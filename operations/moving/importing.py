@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from django.apps import apps
 from django.conf import settings
 from django.db import DataError, IntegrityError, transaction
 from django.db.models import Max, Model
@@ -81,7 +82,7 @@ class Importer:
         return merchant_id, signer
 
     def _switch_triggers(self, word: str) -> None:
-        names = [model._meta.db_table for model in (*tables.models(), Account)]
+        names = [model._meta.db_table for model in [*tables.models(), Account]]
         if word == "DISABLE":
             rows.run(f"LOCK TABLE {', '.join(names)} IN SHARE ROW EXCLUSIVE MODE", [])
         for name in names:
@@ -93,9 +94,8 @@ class Importer:
         """Copy the rows, and return the last chunk."""
         for chunk in chunks:
             if "manifest" in chunk:
-                return chunk
-            model = {model._meta.label_lower: model for model in tables.models()}[chunk["table"]]
-            self._copy(model, chunk["rows"], keys)
+                return dict(chunk)
+            self._copy(apps.get_model(chunk["table"]), chunk["rows"], keys)
             self._counts[chunk["table"]] += len(chunk["rows"])
         raise Unusable("The end of the file is missing.")
 

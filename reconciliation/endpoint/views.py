@@ -1,5 +1,7 @@
 """The notification endpoints. A bank authenticates by its own method, not by an API key."""
 
+from contextlib import suppress
+
 from rest_framework.request import Request
 
 import banks
@@ -46,8 +48,8 @@ def _receive(bank: str, adapter: banks.Bank, request: Request) -> ApiResponse:
         else:  # it waits for staff
             intake.store(bank, body, NotificationResult.UNREADABLE, now)
     elif adapter.signs_callbacks:
-        bank_transaction = intake.receive(bank=bank, body=body, notification=notification, now=now)
-        if bank_transaction is not None:
+        with suppress(intake.Moved):
+            bank_transaction = intake.receive(bank=bank, body=body, notification=notification, now=now)
             matching.apply_report(bank_transaction, now=clock.now())
     else:
         confirmation_inquiries.receive_unsigned(bank=bank, body=body, notification=notification, now=now)

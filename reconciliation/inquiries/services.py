@@ -76,13 +76,15 @@ def _store_transactions(inquiry: AnyInquiry, answer: InquiryResponse, now: Calla
     for notification in answer.found.transactions:
         bank_transaction = _find_inquired(inquiry.bank, notification)
         if bank_transaction is None:
-            bank_transaction = intake.receive(
-                bank=inquiry.bank, body=body, notification=notification, now=now(), source=source
-            )
+            try:
+                bank_transaction = intake.receive(
+                    bank=inquiry.bank, body=body, notification=notification, now=now(), source=source
+                )
+            except intake.Moved:
+                continue
         elif bank_transaction.is_confirmed:
             continue
-        if bank_transaction is not None:
-            matching.try_apply(bank_transaction_id=bank_transaction.id, now=now())
+        matching.try_apply(bank_transaction_id=bank_transaction.id, now=now())
 
 
 def _was_stored_unreadable(inquiry: AnyInquiry) -> bool:

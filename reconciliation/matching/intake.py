@@ -37,6 +37,10 @@ _KEPT_AS_REPORTED = (
 )  # fmt: skip
 
 
+class Moved(Exception):
+    """The merchant has moved. The notification is stored, and staff see it."""
+
+
 def receive(
     *,
     bank: str,
@@ -44,10 +48,8 @@ def receive(
     notification: base.ReportedTransaction,
     now: datetime,
     source: ReportSource = ReportSource.CALLBACK,
-) -> BankTransaction | None:
-    """Store a notification and return its bank transaction, which is new or known.
-
-    None if its merchant has moved: then staff see the notification.
+) -> BankTransaction:
+    """Store a notification and return its bank transaction, which is new or known. Raises Moved.
     New details of the payer are stored in a second commit. If that fails, the notification is stored, and the
     bank gets an error and sends it again.
     """
@@ -65,7 +67,7 @@ def receive(
         if not has_moved(refused):
             raise
         store(bank, body, NotificationResult.MOVED, now, source=source)
-        return None
+        raise Moved from None
     if result == NotificationResult.REPEAT:
         deduplication.add_payer_details(bank_transaction, new_bank_transaction)
     return bank_transaction
