@@ -82,7 +82,8 @@ class Importer:
         return merchant_id, signer
 
     def _switch_triggers(self, word: str) -> None:
-        names = [model._meta.db_table for model in [*tables.models(), Account]]
+        models: list[type[Model]] = [*tables.models(), Account]
+        names = [model._meta.db_table for model in models]
         if word == "DISABLE":
             rows.run(f"LOCK TABLE {', '.join(names)} IN SHARE ROW EXCLUSIVE MODE", [])
         for name in names:

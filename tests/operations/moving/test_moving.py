@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from threading import Event
@@ -15,24 +15,38 @@ from django.db import DatabaseError, connection, transaction
 from pytest_django import Settings
 
 from audit_trail.chain import Verification
+from banks import ReportedTransfer
 from core import clock, vault
 from merchants.models import Merchant
 from operations.audit import findings
 from operations.audit.daily_close import closing
 from operations.moving import exporting, tables
 from payments.models import Payment
-from reconciliation.inquiries import batches, rate_limit
+from reconciliation.inquiries import batches, confirmation_inquiries, rate_limit
+from reconciliation.matching import order_completion
 from reconciliation.matching import services as matching
-from reconciliation.models import BankNotification, Inquiry, ReconciliationException
+from reconciliation.models import (
+    BankNotification,
+    BankTransaction,
+    ConfirmationInquiry,
+    Inquiry,
+    ReconciliationException,
+    StatementLine,
+)
 from tests.approvals.builders import add_payout_account
 from tests.audit import differences
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
 from tests.console.conftest import served_by
+from tests.error_messages import check_error
 from tests.operations.audit import scenarios
 from tests.operations.audit.scenarios import SCENARIOS, Serving
 from tests.operations.evidence.builders import KEY
 from tests.operations.moving.conftest import Instance
+from tests.reconciliation.builders import RESOLVES, parse, staff_client
+from tests.reconciliation.exceptions.test_acts_in_console import confirm
+from tests.reconciliation.statements.statement_files import bot_file, credit_line
+from tests.reconciliation.statements.statement_files import import_file as import_statement
 from tests.refunds.builders import RefundShop
 from tests.settlements.conftest import ReportingAcquirer
 from tests.tables import count_rows
@@ -58,6 +72,18 @@ def loopback(settings: Settings) -> None:
 def register(shop: Shop, endpoint: Receiver) -> None:
     webhook = {"url": endpoint.url(), "events": ["payment.succeeded"]}
     assert shop.post("/v1/webhooks", webhook).status_code == 200
+
+
+def later() -> datetime:
+    return clock.now() + timedelta(minutes=1)
+
+
+def deliver() -> int:
+    """Returns how many. The last call, with nothing to do, closes the connection of the dispatcher."""
+    count = 0
+    while delivered := dispatcher.drain(now=later):
+        count += delivered
+    return count
 
 
 def found_by_audit() -> list[str]:
@@ -109,8 +135,7 @@ def test_merchant_moves_under_load(
     register(shop, endpoint)
     first = shop.post("/v1/qr-codes", {"amount": 100_000, "currency": "THB"}, key="order-1")
     bank.notify(first.json())
-    while dispatcher.drain():
-        pass
+    deliver()
     left_open = shop.qr_code()
     made: list[dict[str, Any]] = []
     is_busy = Event()
@@ -119,7 +144,8 @@ def test_merchant_moves_under_load(
         while True:
             answer = shop.post("/v1/qr-codes", {"amount": 100_000, "currency": "THB"})
             if answer.status_code != 200:
-                return str(answer.json()["error"]["code"])
+                check_error(answer.json(), "merchant_moved")
+                return "refused"
             made.append(answer.json())
             assert bank.notify(made[-1]).status_code == 200
             if len(made) == 20:
@@ -130,9 +156,9 @@ def test_merchant_moves_under_load(
         return export(shop, file)
 
     refused, key = run_concurrently(load, leave)
-    assert refused == "merchant_moved"
-    assert dispatcher.drain() == 0
-    matching.apply_unapplied(now=clock.now() + timedelta(minutes=1))
+    assert refused == "refused"
+    assert deliver() == 0
+    matching.apply_unapplied(now=later())
     assert (shop.get("/v1/payments").status_code, found_by_audit()) == (403, [])
     credited_here = set(Payment.objects.filter(status="succeeded").values_list("pk", flat=True))
     reported = BankNotification.objects.filter(result="moved").count()
@@ -146,7 +172,7 @@ def test_merchant_moves_under_load(
         again = shop.post("/v1/qr-codes", {"amount": 100_000, "currency": "THB"}, key="order-1")
         assert (again.content, again.headers["Idempotent-Replayed"]) == (first.content, "true")
         assert len(made) + 2 == shop.get("/v1/payments").json()["total"]
-        matching.apply_unapplied(now=clock.now() + timedelta(minutes=1))
+        matching.apply_unapplied(now=later())
         # What arrived at the old instance too late is reported here, as an inquiry does.
         for code in [left_open, *made, left_open]:
             if shop.payment(code["payment_id"])["status"] != "succeeded":
@@ -156,8 +182,7 @@ def test_merchant_moves_under_load(
         events = list(all_events(shop))
         assert [each["sequence"] for each in events] == list(range(1, len(events) + 1))
         assert len({each["event_id"] for each in events}) == len(events) >= len(events_here)
-        while dispatcher.drain():
-            pass
+        deliver()
         sent = [request.json["event_id"] for request in endpoint.requests if "ping" not in str(request.json)]
         succeeded = [each["event_id"] for each in events if each["event"] == "payment.succeeded"]
         assert sorted(sent) == sorted(succeeded)
@@ -339,3 +364,54 @@ def test_bank_is_not_asked_about_a_merchant_that_has_moved(shop: Shop, transacti
     assert batch is not None and batch.inquiries == []
     due_at = Inquiry.objects.get().due_at
     assert due_at is not None and due_at > now
+
+
+def reasons() -> list[str]:
+    return sorted(ReconciliationException.objects.values_list("reason", flat=True))
+
+
+def test_order_that_comes_back_after_the_move_waits_for_staff(
+    refund_shop: RefundShop, served_by: Serving, transactional_db: None
+) -> None:
+    shop = refund_shop.shop
+    scenarios.withdraw(refund_shop, served_by)
+    (withdrawal,) = shop.get("/v1/withdrawals").json()["withdrawals"]
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    report = ReportedTransfer(withdrawal["withdrawal_id"], "returned")
+    order_completion.accept_notification(bank="sandbox", body=b"{}", notification=report, now=clock.now())
+    assert (reasons(), found_by_audit()) == (["moved"], [])
+
+
+def test_unsigned_notification_after_the_move_waits_for_staff(
+    shop: Shop, bank: SandboxBankClient, transactional_db: None
+) -> None:
+    reported = parse(bank.notification(shop.qr_code()))
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    confirmation_inquiries.receive_unsigned(
+        bank="sandbox", body=b"{}", notification=reported, now=clock.now()
+    )
+    assert (reasons(), ConfirmationInquiry.objects.count()) == (["moved"], 0)
+
+
+def test_statement_line_after_the_move_waits_for_staff(
+    shop: Shop, other_shop: Shop, transactional_db: None
+) -> None:
+    lines = [credit_line(each.qr_code(), clock.now()) for each in (shop, other_shop)]
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    import_statement(bot_file(*lines))
+    assert (reasons(), list(BankTransaction.objects.values_list("merchant", flat=True))) == (
+        ["unreadable"],
+        [other_shop.merchant.pk],
+    )
+    assert StatementLine.objects.get(result="unreadable").error == "it is of a merchant that has moved"
+
+
+def test_staff_read_that_the_merchant_has_moved(
+    shop: Shop, bank: SandboxBankClient, transactional_db: None
+) -> None:
+    code = shop.qr_code()
+    bank.notify(code, satang=149_999)
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    malee, held = staff_client("malee", *RESOLVES), BankTransaction.objects.get()
+    assert "The merchant has moved to another instance." in confirm(malee, held.pk, "accept")
+    assert (reasons(), found_by_audit()) == (["amount_mismatch"], [])
