@@ -33,6 +33,7 @@ from operations.moving.file import Unusable
 # They write what no row of the file has.
 KEPT_TRIGGERS = ("count_inserted", "audit_trail_wait_for_link")
 FIND_TRIGGERS = "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname = ANY(%s)"
+NOT_OWN = "The file has rows of other merchants or tables."
 MAX_FINDINGS = 5
 ADD_TO_ACCOUNTS = """
 UPDATE ledger_account AS account SET rolled_up_balance = rolled_up_balance + moved.amount,
@@ -54,6 +55,7 @@ class Importer:
     def __init__(self) -> None:
         self._numbers: dict[type[Model], tuple[int, int]] = {}
         self._counts = dict.fromkeys(tables.MOVES, 0)
+        self._merchant_id = ""
         self._statements: list[str] = []
 
     @transaction.atomic
@@ -63,7 +65,7 @@ class Importer:
             rows.run(f"SET LOCAL {name} = '{value}'", [])
         with path.open("rb") as opened:
             chunks = file.read(opened, key)
-            merchant_id = _check_head(next(chunks, {}))
+            self._merchant_id = merchant_id = _check_head(next(chunks, {}))
             self._switch_triggers("DISABLE")
             try:
                 end = self._load(chunks, [*settings.FIELD_ENCRYPTION_KEYS, key])
@@ -73,11 +75,11 @@ class Importer:
                 reason = str(refused).partition("\n")[0]
                 raise Unusable(f"This database refuses the rows: {reason}.") from None
         self._switch_triggers("ENABLE")
+        signer = self._check_end(end, merchant_id)
         first, _ = self._numbers[AuditRecord]
         newest = AuditRecord.objects.aggregate(newest=Max("pk"))["newest"]
         details = {"sha256": exporting.digest(path), "first_record": first, "next_record": newest + 1}
         exporting.stay(merchant_id, Act.MERCHANT_IMPORTED, details)
-        signer = self._check_end(end, merchant_id)
         _check_books()
         return merchant_id, signer
 
@@ -96,8 +98,10 @@ class Importer:
         for chunk in chunks:
             if "manifest" in chunk:
                 return dict(chunk)
-            self._copy(apps.get_model(chunk["table"]), chunk["rows"], keys)
+            if chunk["table"] not in self._counts:
+                raise Unusable(NOT_OWN)
             self._counts[chunk["table"]] += len(chunk["rows"])
+            self._copy(apps.get_model(chunk["table"]), chunk["rows"], keys)
         raise Unusable("The end of the file is missing.")
 
     def _copy(self, model: type[Model], values: list[list[Any]], keys: list[str]) -> None:
@@ -108,6 +112,12 @@ class Importer:
                 shift = self._shift(numbered, int(values[0][place]))
                 for row in values:
                     row[place] = None if row[place] is None else int(row[place]) + shift
+            if column.column == "merchant_id" and {row[place] for row in values} - {
+                self._merchant_id,
+                None,
+                "",
+            }:
+                raise Unusable(NOT_OWN)
             if column.column.endswith("_sealed"):
                 fingerprint = column.column.replace("_sealed", "_fingerprint")
                 for row in values:
@@ -147,8 +157,10 @@ class Importer:
         manifest = orjson.loads(end["manifest"])
         if end["signed"] and not signing.is_valid(end["manifest"], *end["signed"]):
             raise Unusable("The signature of the file is not that of its content.")
-        found = {"merchant_id": merchant_id, "rows": self._counts, **exporting.books(merchant_id)}
-        if found != manifest:
+        rows_of = {found.model._meta.label_lower: found.count() for found in exporting.walk(merchant_id)}
+        if rows_of != self._counts:  # whoever wrote the file, each row belongs to the merchant
+            raise Unusable(NOT_OWN)
+        if {"merchant_id": merchant_id, "rows": rows_of, **exporting.books(merchant_id)} != manifest:
             raise Unusable("The rows, balances or the feed are not those that the file names.")
         return signing.fingerprint(end["signed"][1]) if end["signed"] else ""
 

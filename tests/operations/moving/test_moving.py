@@ -21,6 +21,7 @@ from merchants.models import Merchant
 from operations.audit import findings
 from operations.audit.daily_close import closing
 from operations.moving import exporting, tables
+from operations.moving.file import Writer, read
 from payments.models import Payment
 from reconciliation.inquiries import batches, confirmation_inquiries, rate_limit
 from reconciliation.matching import order_completion
@@ -272,6 +273,53 @@ def test_file_that_does_not_fit_changes_nothing(
     with other_instance():
         assert shop.merchant.pk in import_file(file, key)
         assert refusal() == f"{shop.merchant.pk} is in this database already."
+
+
+def forged(content: bytes, key: str, path: Path, change: Callable[[Any], Any]) -> None:
+    """The file as another operator could write it, who has its key."""
+    with path.open("wb") as opened:
+        writer = Writer(opened, key)
+        for chunk in read(io.BytesIO(content), key):
+            change(chunk)
+            writer.write(chunk)
+
+
+def test_file_cannot_bring_rows_of_others(
+    shop: Shop, other_shop: Shop, other_instance: Instance, file: Path
+) -> None:
+    key = export(shop, file)
+    content, other_key = file.read_bytes(), export(other_shop, file.with_name("other"))
+    columns = tables.schema()
+
+    def give_away(chunk: Any) -> None:
+        if chunk.get("table") == "merchants.apikey":
+            chunk["rows"][0][columns["merchants.apikey"].index("merchant_id")] = other_shop.merchant.pk
+
+    def make_admin(chunk: Any) -> None:
+        if chunk.get("table") == "merchants.apikey":
+            chunk["table"] = "auth.user"
+
+    def hide(chunk: Any) -> None:
+        if chunk.get("table") == "audit_trail.auditrecord":
+            for row in chunk["rows"]:
+                for name in ("object_id", "merchant_id"):
+                    row[columns["audit_trail.auditrecord"].index(name)] = ""
+
+    def enrich(chunk: Any) -> None:
+        if "manifest" in chunk:
+            chunk["manifest"] = chunk["manifest"].replace('"sequence":0', '"sequence":1')
+
+    with other_instance():
+        import_file(file.with_name("other"), other_key)
+        for change in (give_away, make_admin, hide):
+            forged(content, key, file, change)
+            with pytest.raises(CommandError, match="rows of other merchants or tables"):
+                import_file(file, key)
+        forged(content, key, file, enrich)
+        with pytest.raises(CommandError, match="not those that the file names"):
+            import_file(file, key)
+        forged(content, key, file, lambda chunk: None)
+        assert shop.merchant.pk in import_file(file, key)
 
 
 def test_export_that_fails_leaves_the_merchant_as_it_was(
