@@ -26,9 +26,10 @@ from merchants.models import Merchant
 from operations.audit import findings, runner
 from operations.audit.daily_close import signing
 from operations.audit.month_close import closing
-from operations.models import DailyClose
+from operations.models import DailyClose, ErasureCursor
 from operations.moving import exporting, file, tables
 from operations.moving.file import Unusable
+from reconciliation.models import ScanCursor
 
 # They write what no row of the file has.
 KEPT_TRIGGERS = ("count_inserted", "audit_trail_wait_for_link")
@@ -80,6 +81,8 @@ class Importer:
         newest = AuditRecord.objects.aggregate(newest=Max("pk"))["newest"]
         details = {"sha256": exporting.digest(path), "first_record": first, "next_record": newest + 1}
         exporting.stay(merchant_id, Act.MERCHANT_IMPORTED, details)
+        for cursor in (ScanCursor, ErasureCursor):  # their jobs begin again, and find the older rows
+            cursor.objects.all().delete()
         _check_books()
         return merchant_id, signer
 

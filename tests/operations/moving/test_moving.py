@@ -23,7 +23,7 @@ from operations.audit.daily_close import closing
 from operations.moving import exporting, tables
 from operations.moving.file import Writer, read
 from payments.models import Payment
-from reconciliation.inquiries import batches, confirmation_inquiries, rate_limit
+from reconciliation.inquiries import batches, confirmation_inquiries, rate_limit, scan
 from reconciliation.matching import order_completion
 from reconciliation.matching import services as matching
 from reconciliation.models import (
@@ -168,8 +168,11 @@ def test_merchant_moves_under_load(
     assert ReconciliationException.objects.filter(reason="moved").count() == reported + 1
     assert set(Payment.objects.filter(status="succeeded").values_list("pk", flat=True)) == credited_here
     with other_instance():
+        scan.create_inquiries(now=clock.now())  # of all payments until now
         import_file(file, key)
         assert found_by_audit() == []
+        scan.create_inquiries(now=later())
+        assert Inquiry.objects.filter(payment=left_open["payment_id"]).exists()
         again = shop.post("/v1/qr-codes", {"amount": 100_000, "currency": "THB"}, key="order-1")
         assert (again.content, again.headers["Idempotent-Replayed"]) == (first.content, "true")
         assert len(made) + 2 == shop.get("/v1/payments").json()["total"]
