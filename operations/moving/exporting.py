@@ -165,6 +165,8 @@ def walk(merchant_id: str) -> Iterator[QuerySet[Any]]:
         model = apps.get_model(label)
         conditions = (Q(**{f"{path}__in": RawSQL(MOVED, [])}) for path in paths)  # noqa: S611
         found = model._base_manager.filter(reduce(or_, conditions))
+        if label in tables.LEFT_OUT:
+            found = found.exclude(**tables.LEFT_OUT[label])
         own = [model._meta.pk.attname] if isinstance(model._meta.pk, PublicId) else []
         for column in [*own, *tables.NAMED.get(label, [])]:
             sql, values = found.values_list(Cast(column, TextField())).query.sql_with_params()

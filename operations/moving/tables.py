@@ -10,6 +10,7 @@ from django.db.models import BigIntegerField, Model
 _LISTS = tomllib.loads((Path(__file__).parent / "tables.toml").read_text())
 MOVES: dict[str, list[str]] = _LISTS["moves"]
 NAMED: dict[str, list[str]] = _LISTS["named"]
+LEFT_OUT: dict[str, dict[str, str]] = _LISTS["left_out"]
 STAYS: dict[str, list[str]] = _LISTS["stays"]
 
 
