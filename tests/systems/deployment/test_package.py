@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests import judges
 from tests.stack import ROOT
 from tests.systems.deployment.installation import Installation
 from tests.webhook_receiver import Receiver, running_receiver
@@ -75,6 +76,22 @@ def test_plugin_for_woocommerce_is_one_folder_that_wordpress_takes(dist: Path) -
         found = {name for name in opened.namelist() if not name.endswith("/")}
     tracked = {name for name in tracked_files() if name.startswith("clients/woocommerce/")}
     assert found == {name.replace("clients/woocommerce/", "thai-qr-payments/") for name in tracked}
+
+
+def test_plugin_for_medusa_holds_its_client(dist: Path) -> None:
+    judges.require(judges.TYPESCRIPT)
+    manifest = json.loads((ROOT / "clients" / "medusa" / "package.json").read_text())
+    with tarfile.open(dist / f"{manifest['name']}-{manifest['version']}.tgz") as opened:
+        found = {name.removeprefix("package/") for name in opened.getnames()}
+    compiled = {
+        name.replace("clients/medusa/", ".medusa/server/").replace(".ts", ".js")
+        for name in tracked_files()
+        if name.startswith("clients/medusa/src/")
+    }
+    assert compiled <= found
+    client = "node_modules/thai-qr-payments"
+    assert {f"{client}/package.json", f"{client}/dist/index.js", f"{client}/cjs/dist/index.js"} <= found
+    assert not [name for name in found if name.endswith(".ts") and not name.startswith(client)]
 
 
 def test_installed_service_takes_payments_and_shows_its_pages(installed: Installation) -> None:
