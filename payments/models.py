@@ -263,13 +263,13 @@ class Payment(DigestedRow, StateMachine):
         ]
         indexes = [
             # The lists of payments and codes, the console's of a merchant, and searches of the newest.
-            models.Index(fields=["merchant", "created_at", "id"], name="payment_newest_first"),
+            models.Index(fields=["merchant", "created_at"], name="payment_newest_first"),
             # The list of a status.
-            models.Index(fields=["merchant", "status", "created_at", "id"], name="payment_filtered"),
+            models.Index(fields=["merchant", "status", "created_at"], name="payment_filtered"),
             # The list of a reference, and searches: also by its beginning, in any case.
             models.Index(
                 Collate(Lower("reference"), "C"),
-                *("merchant", "created_at", "id"),
+                *("merchant", "created_at"),
                 condition=Q(reference__isnull=False),
                 name="payment_by_reference",
             ),

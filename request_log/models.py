@@ -56,7 +56,7 @@ class RequestRecord(models.Model):
         indexes = [
             # The list of a merchant, in an order that the primary key does not have: by that, PostgreSQL may
             # read the rows of other merchants. The list of the console and its search go by the primary key.
-            models.Index(fields=["merchant_id", "created_at", "id"], name="requestrecord_of_merchant"),
+            models.Index(fields=["merchant_id", "created_at"], name="requestrecord_of_merchant"),
             # GET /requests/{request_id}, and the search of the console.
             models.Index(
                 fields=["request_id", "merchant_id"],
@@ -65,7 +65,7 @@ class RequestRecord(models.Model):
             ),
             # The filter `payment_id`, the search of the console, and erasure.
             models.Index(
-                fields=["payment_id", "created_at", "id"],
+                fields=["payment_id", "created_at"],
                 name="requestrecord_of_payment",
                 condition=HAS_PAYMENT,
             ),

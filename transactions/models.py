@@ -53,7 +53,7 @@ class Transaction(StateMachine):
         indexes = [
             # The list, of all kinds or of some (`is_merged`).
             models.Index(
-                fields=["merchant", "type", "status", "created_at", "id"], name="transaction_filtered"
+                fields=["merchant", "type", "status", "created_at"], name="transaction_filtered"
             ),
         ]
         constraints = [

@@ -354,7 +354,7 @@ class Event(CausedRow):
     class Meta:
         indexes = [
             # The list, of all types or of one (`is_merged`), and what a replay looks at.
-            models.Index(fields=["merchant", "type", "created_at", "id"], name="event_filtered"),
+            models.Index(fields=["merchant", "type", "created_at"], name="event_filtered"),
             models.Index(fields=["subject_id"], name="event_of_subject"),
         ]
         constraints = [
@@ -477,9 +477,9 @@ class Delivery(CausedRow):
                 name="delivery_due_manual",
             ),
             models.Index(fields=["endpoint", "due_at"], condition=Q(state="held"), name="delivery_held"),
-            models.Index(fields=["endpoint", "created_at", "id"], name="delivery_newest_first"),
+            models.Index(fields=["endpoint", "created_at"], name="delivery_newest_first"),
             models.Index(
-                fields=["endpoint", "event_type", "state", "created_at", "id"],
+                fields=["endpoint", "event_type", "state", "created_at"],
                 name="delivery_filtered",
             ),
         ]

@@ -117,7 +117,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='balancetransaction',
-            index=models.Index(fields=['merchant', 'type', 'created_at', 'id'], name='baltransaction_filtered'),
+            index=models.Index(fields=['merchant', 'type', 'created_at'], name='baltransaction_filtered'),
         ),
         migrations.AddConstraint(
             model_name='balancetransaction',

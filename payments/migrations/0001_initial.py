@@ -193,15 +193,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(fields=['merchant', 'created_at', 'id'], name='payment_newest_first'),
+            index=models.Index(fields=['merchant', 'created_at'], name='payment_newest_first'),
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(fields=['merchant', 'status', 'created_at', 'id'], name='payment_filtered'),
+            index=models.Index(fields=['merchant', 'status', 'created_at'], name='payment_filtered'),
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower('reference'), 'C'), models.F('merchant'), models.F('created_at'), models.F('id'), condition=models.Q(('reference__isnull', False)), name='payment_by_reference'),
+            index=models.Index(django.db.models.functions.comparison.Collate(django.db.models.functions.text.Lower('reference'), 'C'), models.F('merchant'), models.F('created_at'), condition=models.Q(('reference__isnull', False)), name='payment_by_reference'),
         ),
         migrations.AddIndex(
             model_name='payment',

@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
                 'verbose_name': 'API request',
                 'verbose_name_plural': 'API requests',
                 'default_permissions': ('view',),
-                'indexes': [models.Index(fields=['merchant_id', 'created_at', 'id'], name='requestrecord_of_merchant'), models.Index(condition=models.Q(('request_id', ''), _negated=True), fields=['request_id', 'merchant_id'], name='requestrecord_of_request'), models.Index(condition=models.Q(('payment_id', ''), _negated=True), fields=['payment_id', 'created_at', 'id'], name='requestrecord_of_payment')],
+                'indexes': [models.Index(fields=['merchant_id', 'created_at'], name='requestrecord_of_merchant'), models.Index(condition=models.Q(('request_id', ''), _negated=True), fields=['request_id', 'merchant_id'], name='requestrecord_of_request'), models.Index(condition=models.Q(('payment_id', ''), _negated=True), fields=['payment_id', 'created_at'], name='requestrecord_of_payment')],
             },
         ),
         migrations.RunSQL("SELECT operations_partition_by_month('request_log_requestrecord', 'id')"),

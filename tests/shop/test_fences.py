@@ -140,7 +140,7 @@ def test_list_of_a_merchant_is_read_by_its_index(shop: Shop) -> None:
             rows.run(f"SET LOCAL enable_{each} = off", [])
         for table, index in (
             ("payments_payment", "payment_newest_first"),
-            ("request_log_requestrecord", "merchant_id_created_at_id_idx"),
+            ("request_log_requestrecord", "merchant_id_created_at_idx"),
         ):
             found = rows.run(f"EXPLAIN SELECT * FROM {table} WHERE merchant_id = 'mch_x' {newest}", [])
             plan = "\n".join(line for (line,) in found.fetchall())

@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
                 ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
-                'indexes': [models.Index(fields=['merchant', 'type', 'status', 'created_at', 'id'], name='transaction_filtered')],
+                'indexes': [models.Index(fields=['merchant', 'type', 'status', 'created_at'], name='transaction_filtered')],
                 'constraints': [models.UniqueConstraint(fields=('payment_id', 'type', 'refund_id'), name='transaction_once_per_payment', nulls_distinct=False), models.UniqueConstraint(condition=models.Q(('refund_id__isnull', False)), fields=('refund_id',), name='transaction_once_per_refund'), models.CheckConstraint(condition=models.Q(('type__in', ['payment', 'refund', 'failed'])), name='transaction_type_known'), models.CheckConstraint(condition=models.Q(('status__in', ['succeeded', 'failed', 'pending', 'refunded'])), name='transaction_status_known'), models.CheckConstraint(condition=models.Q(models.Q(('amount__lt', 0), ('refund_id__isnull', False), ('type', 'refund')), models.Q(('amount__gt', 0), ('refund_id__isnull', True), ('type__in', ['payment', 'failed'])), _connector='OR'), name='transaction_sign_fits_type'), models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['succeeded', 'refunded']), ('type', 'payment')), models.Q(('status', 'failed'), ('type', 'failed')), models.Q(('status__in', ['pending', 'succeeded', 'failed']), ('type', 'refund')), _connector='OR'), name='transaction_status_fits_type'), models.CheckConstraint(condition=models.Q(('currency', 'THB')), name='transaction_currency_is_thb')],
             },
         ),

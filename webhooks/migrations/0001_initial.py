@@ -231,7 +231,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='event',
-            index=models.Index(fields=['merchant', 'type', 'created_at', 'id'], name='event_filtered'),
+            index=models.Index(fields=['merchant', 'type', 'created_at'], name='event_filtered'),
         ),
         migrations.AddIndex(
             model_name='event',
@@ -259,11 +259,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='delivery',
-            index=models.Index(fields=['endpoint', 'created_at', 'id'], name='delivery_newest_first'),
+            index=models.Index(fields=['endpoint', 'created_at'], name='delivery_newest_first'),
         ),
         migrations.AddIndex(
             model_name='delivery',
-            index=models.Index(fields=['endpoint', 'event_type', 'state', 'created_at', 'id'], name='delivery_filtered'),
+            index=models.Index(fields=['endpoint', 'event_type', 'state', 'created_at'], name='delivery_filtered'),
         ),
         migrations.AddConstraint(
             model_name='delivery',

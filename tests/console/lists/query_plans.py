@@ -10,8 +10,8 @@ from django.db import connection, transaction
 
 # With these settings only bitmap scans are left, and they need a condition on an index.
 BY_CONDITION = ("enable_seqscan", "enable_indexscan", "enable_indexonlyscan")
-# With these settings the order of rows must come from an index.
-BY_ORDER = ("enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_incremental_sort")
+# With these settings the order of rows must come from an index. Rows of one instant may still be sorted.
+BY_ORDER = ("enable_seqscan", "enable_bitmapscan", "enable_sort")
 
 INDEXES = """
     SELECT pg_get_indexdef(indexrelid, 1, true), coalesce(pg_get_expr(indpred, indrelid), ''),
@@ -59,7 +59,8 @@ def _scans(plan: dict[str, Any], small: frozenset[str], *, is_limited: bool) -> 
         elif not is_limited or (condition and not _is_part(table, condition)):
             yield f"{kind} on {table}: {condition or 'all rows'}"
     # A sort or a count reads all rows below it. A LIMIT reads only the rows that it needs.
-    if kind in {"Sort", "Incremental Sort", "Aggregate"}:
+    of_an_instant = any("created_at" in key for key in plan.get("Presorted Key", []))
+    if kind in {"Sort", "Incremental Sort", "Aggregate"} and not of_an_instant:
         is_limited = False
     elif kind == "Limit":
         is_limited = True
