@@ -121,6 +121,21 @@ def masked(account: str | None) -> str | None:
     return None if account is None else "x" * max(0, len(account) - 4) + account[-4:]
 
 
+def to_bytes(token: str) -> bytes:
+    """The token as for a column of bytes, where it takes a quarter less. Other texts are only encoded."""
+    try:
+        rest = base64.b64decode(token.removeprefix(PREFIX), b"-_", validate=True)
+    except ValueError:
+        return token.encode()
+    return PREFIX_BYTES + rest if token.startswith(PREFIX) else token.encode()
+
+
+def to_text(stored: bytes) -> str:
+    """What `to_bytes` made bytes of."""
+    rest = stored.removeprefix(PREFIX_BYTES)
+    return _token(PREFIX, rest) if rest != stored else stored.decode(errors="replace")
+
+
 def _pack(content: bytes, context: str, digest_key: bytes, usual: bytes = b"") -> bytes:
     is_long = len(content) >= LONG_BYTES
     content = deflate.pack(content, usual) if is_long else content

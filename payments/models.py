@@ -9,7 +9,7 @@ from django.utils.functional import cached_property
 
 from core import digests, ids, vault
 from core.database import triggers
-from core.database.columns import PublicId, PublicIdKey, RawJson, known, same
+from core.database.columns import PublicId, PublicIdKey, RawJson, SealedText, known, same
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from core.thai import thaibanks
@@ -120,11 +120,11 @@ class Payment(DigestedRow, StateMachine):
     metadata = RawJson(null=True)
     client_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     client_bank_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
-    client_bank_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
+    client_bank_account_sealed = SealedText(null=True, editable=False)
     client_account_digest = digests.digest_column()
     payer_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
-    payer_account_sealed = models.TextField(null=True, editable=False)  # noqa: DJ001
+    payer_account_sealed = SealedText(null=True, editable=False)
     bank_reference = models.CharField(max_length=64, null=True, help_text="Of the credit.")  # noqa: DJ001
     payer_matches = models.CharField(  # noqa: DJ001
         max_length=7,
@@ -295,7 +295,7 @@ class Payment(DigestedRow, StateMachine):
             ),
             # The list of a bank reference. A new payment has none, so creating one costs nothing.
             models.Index(
-                fields=["bank_reference", "merchant"],
+                fields=["bank_reference"],
                 condition=Q(bank_reference__isnull=False),
                 name="payment_by_bank_reference",
             ),

@@ -6,7 +6,7 @@ import orjson
 from django.db import models
 from django.db.models import Q, Transform, Value
 
-from core import ids
+from core import ids, vault
 
 
 class PublicId(models.CharField[Any, Any]):
@@ -82,3 +82,16 @@ class RawJson(models.Field[Any, Any]):
 
     def value_to_string(self, obj: models.Model) -> str:
         return str(self.get_prep_value(self.value_from_object(obj)))
+
+
+class SealedText(models.Field[Any, Any]):
+    """A text that `core.vault` sealed, stored as bytes: its base64 would take a third more."""
+
+    def db_type(self, connection: Any) -> str:
+        return "bytea"
+
+    def get_prep_value(self, value: Any) -> bytes | None:
+        return None if value is None else vault.to_bytes(value)
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> str | None:
+        return None if value is None else vault.to_text(bytes(value))

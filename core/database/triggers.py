@@ -164,7 +164,9 @@ class ReadOnly(Refuse):
 
 def resealed(column: str | None) -> str:
     """Whether one token takes the place of another, while data is resealed."""
-    return f"{RESEALING} AND starts_with(OLD.{column}, 'sealed:') AND starts_with(NEW.{column}, 'sealed:')"
+    # Of text and of bytes.
+    tokens = (f"substr({row}.{column}, 1, 7) = 'sealed:'" for row in ("OLD", "NEW"))
+    return f"{RESEALING} AND {' AND '.join(tokens)}"
 
 
 def erased(column: str | None, erasable_if: str = "true") -> str:

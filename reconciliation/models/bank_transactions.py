@@ -10,7 +10,7 @@ from django.db.models.functions import Collate, Lower
 
 from core import digests, vault
 from core.database import triggers
-from core.database.columns import PublicIdKey, known
+from core.database.columns import PublicIdKey, SealedText, known
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from merchants.models import Merchant
@@ -116,7 +116,7 @@ class BankTransaction(DigestedRow, StateMachine):
     paid_at = models.DateTimeField(help_text="The bank's time of payment.")
     payer_name = models.CharField(max_length=140, blank=True, default="")
     payer_bank_code = models.CharField(max_length=3, blank=True, default="")
-    payer_account_sealed = models.TextField(blank=True, default="", editable=False)
+    payer_account_sealed = SealedText(blank=True, default="", editable=False)
     payer_account_digest = digests.digest_column()
     slip_reference = models.CharField(max_length=64, blank=True, default="")
     is_confirmed = models.BooleanField(

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from core import digests, vault
 from core.database import triggers
-from core.database.columns import PublicId, PublicIdKey, known
+from core.database.columns import PublicId, PublicIdKey, SealedText, known
 from core.digests import DigestedColumn, DigestedRow
 from reconciliation.models.bank_transactions import BankTransaction, ReportSource
 from reconciliation.models.listing import ReconciliationException
@@ -32,7 +32,7 @@ class BankNotification(DigestedRow):
     id = PublicIdKey()
     bank = models.CharField(max_length=20)
     source = models.CharField(max_length=10, choices=ReportSource.choices, default=ReportSource.CALLBACK)
-    body_sealed = models.TextField(editable=False)
+    body_sealed = SealedText(editable=False)
     body_digest = digests.digest_column()
     result = models.CharField(max_length=11, choices=NotificationResult.choices)
     bank_transaction = models.ForeignKey(

@@ -125,3 +125,15 @@ def test_malformed_sealed_token_raises_cannot_open(broken: str) -> None:
         vault.open_sealed(broken, context="wh_1", keys=[NEW])
     with pytest.raises(vault.CannotOpen):
         vault.reseal(broken, keys=[NEW])
+
+
+@pytest.mark.parametrize("text", [vault.seal("0987654321", context="pay_1", keys=[NEW]), "", "x", "ภาษา"])
+def test_text_is_the_same_after_it_was_stored_as_bytes(text: str) -> None:
+    assert vault.to_text(vault.to_bytes(text)) == text
+
+
+def test_token_takes_a_quarter_less_as_bytes() -> None:
+    token = vault.seal("0987654321", context="pay_1", keys=[NEW])
+    stored = vault.to_bytes(token)
+    assert len(stored) < 0.8 * len(token)
+    assert vault.open_sealed(stored, context="pay_1", keys=[NEW]) == "0987654321"
