@@ -30,7 +30,7 @@ class CountedList(Generic[M]):
     """A list that `counts_count_list` counts (`counts/sql/rules.sql`).
 
     A kind is the values of the columns `kind_columns`, separated by a slash. An index on owner, these columns
-    and the order of the list serves each kind. `owner_column` names whose list a row is in, `amount_sql` is
+    and `created_at` serves each kind. `owner_column` names whose list a row is in, `amount_sql` is
     its satang. `is_merged`: no index has all rows of an owner in order, so the whole list merges its kinds.
     """
 
