@@ -485,10 +485,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='banktransaction',
-            index=models.Index(condition=models.Q(('payment__isnull', False)), fields=['payment'], name='banktxn_of_payment'),
-        ),
-        migrations.AddIndex(
-            model_name='banktransaction',
             index=models.Index(condition=models.Q(('matched_at__isnull', False)), fields=['bank', 'paid_at'], name='banktxn_by_bank_day'),
         ),
         migrations.AddIndex(
@@ -513,7 +509,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='banktransaction',
-            constraint=models.UniqueConstraint(condition=models.Q(('match_result', 'applied'), ('resolution_state__in', ['accepted', 'attached']), _connector='OR'), fields=('payment',), name='banktxn_credits_payment_once'),
+            constraint=models.UniqueConstraint(models.F('payment'), models.Case(models.When(models.Q(('match_result', 'applied'), ('resolution_state__in', ['accepted', 'attached']), _connector='OR'), models.Value('')), default=models.F('id'), output_field=models.TextField()), condition=models.Q(('payment__isnull', False)), name='banktxn_credits_payment_once'),
         ),
         migrations.AddConstraint(
             model_name='banktransaction',

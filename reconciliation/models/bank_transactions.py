@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import models
-from django.db.models import Func, Q, Value
+from django.db.models import Case, F, Func, Q, TextField, Value, When
 from django.db.models.functions import Collate, Lower
 
 from core import digests, vault
@@ -279,7 +279,6 @@ class BankTransaction(DigestedRow, StateMachine):
             ),
             # Of matched rows. They are matched milliseconds after they are stored, and then PostgreSQL writes
             # them anew into all indexes, so they have one entry here. Queries add those that are not matched.
-            models.Index(fields=["payment"], condition=Q(payment__isnull=False), name="banktxn_of_payment"),
             # A day of a bank beside its statement.
             models.Index(fields=["bank", "paid_at"], condition=IS_MATCHED, name="banktxn_by_bank_day"),
             models.Index(
@@ -303,8 +302,12 @@ class BankTransaction(DigestedRow, StateMachine):
                 condition=~Q(later_bank_reference=""),
                 name="banktxn_unique_by_later_id",
             ),
+            # Also finds the bank transactions of a payment.
             models.UniqueConstraint(
-                fields=["payment"], condition=CREDITED, name="banktxn_credits_payment_once"
+                F("payment"),
+                Case(When(CREDITED, Value("")), default=F("id"), output_field=TextField()),
+                condition=Q(payment__isnull=False),
+                name="banktxn_credits_payment_once",
             ),
             known("kind", BankTransactionKind, name="banktxn_kind_known"),
             known("source", ReportSource, name="banktxn_source_known"),
