@@ -204,7 +204,8 @@ def _drawn(
     metadata = None if requested.metadata is None else orjson.dumps(requested.metadata).decode()
     values = (
         *(payment_id, code_id, requested.amount, requested.reference, metadata, requested.client_name),
-        *(expires_at, merchant["biller_id"], reference1, payload, event_id, bodies.pack(orjson.dumps(event))),
+        *(expires_at, merchant["biller_id"], reference1, payload, event_id),
+        bodies.pack(orjson.dumps(event), event_id + payment_id),
         [ids.new("dlv_", now) for _ in result],
         [row["id"] for row in result],
         ["pending" if row["status"] == "active" else "held" for row in result],

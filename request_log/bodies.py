@@ -1,4 +1,4 @@
-"""The two bodies of a request in one column: compressed together, a third of their size."""
+"""The two bodies of a request in one column, a third of their size. `own`: the id of the payment."""
 
 from core import deflate
 
@@ -26,14 +26,14 @@ _SHORTEST = 64
 _FIRST_BYTE = b"H"  # of zlib with this window; JSON and notes do not begin with it
 
 
-def pack(request: str, response: str) -> bytes:
+def pack(request: str, response: str, own: str) -> bytes:
     """The value of the column. JSON has no U+0000, which separates the bodies."""
     text = f"{request}\0{response}".encode() if request or response else b""
-    return text if len(text) < _SHORTEST else deflate.pack(text, _USUAL)
+    return text if len(text) < _SHORTEST else deflate.pack(text, _USUAL, own)
 
 
-def unpack(stored: bytes) -> tuple[str, str]:
+def unpack(stored: bytes, own: str) -> tuple[str, str]:
     if stored.startswith(_FIRST_BYTE):
-        stored = deflate.unpack(stored, _USUAL)
+        stored = deflate.unpack(stored, _USUAL, own)
     request, _, response = stored.decode().partition("\0")
     return request, response

@@ -84,11 +84,11 @@ class RequestRecord(models.Model):
 
     @property
     def request_body(self) -> str:
-        return bodies.unpack(bytes(self.bodies))[0]
+        return bodies.unpack(bytes(self.bodies), self.payment_id)[0]
 
     @property
     def response_body(self) -> str:
-        return bodies.unpack(bytes(self.bodies))[1]
+        return bodies.unpack(bytes(self.bodies), self.payment_id)[1]
 
 
 def id_of_request(request_id: str) -> str:

@@ -207,7 +207,7 @@ def _rows(records: list[FinishedRequest]) -> Iterator[tuple[Any, ...]]:
             made.request_id and redaction.request_id(made.request_id),
             payment_id,
             context.address[:64],
-            bodies.pack(sent, answered),
+            bodies.pack(sent, answered, payment_id),
         )
 
 

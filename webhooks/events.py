@@ -139,7 +139,7 @@ def build(new_event: NewEvent, parent: str = "") -> Event:
         merchant_id=new_event.merchant_id,
         type=event_type,
         subject_id=new_event.subject_id,
-        packed_body=bodies.pack(orjson.dumps(message)),
+        packed_body=bodies.pack(orjson.dumps(message), event_id + new_event.subject_id),
         created_at=new_event.created_at,
         traceparent=telemetry.record_event(event_type, event_id, new_event.subject_id, parent),
         **request_context.columns(),

@@ -61,7 +61,7 @@ IS_WAITING = "EXISTS (SELECT FROM webhooks_unnumberedevent WHERE merchant_id = %
 # One row at least: the newest sequence, and whether events wait for theirs. Sequences have no gaps, so both
 # bounds of the blocks are known: a page reads few, whatever the statistics say.
 PAGE = f"""
-SELECT newest.sequence, newest.is_waiting, page.sequence, event.body
+SELECT newest.sequence, newest.is_waiting, page.sequence, event.id || subject_id, body
 FROM (
     SELECT coalesce((
         SELECT first_sequence + cardinality(event_ids) - 1 FROM webhooks_feedblock
@@ -106,12 +106,12 @@ def page(merchant_id: str, *, after_sequence: int, limit: int) -> FeedPage:
     """Up to `limit` events of the merchant after a sequence. First numbers events that wait, if needed."""
     values = {"merchant_id": merchant_id, "after": after_sequence, "limit": limit}
     found = rows.run(PAGE, values).fetchall()
-    newest, is_waiting, last, _ = found[-1]
+    newest, is_waiting, last, *_ = found[-1]
     if is_waiting and (last is None or len(found) < limit):
         number(merchant_id)
         found = rows.run(PAGE, values).fetchall()
         newest = found[-1][0]
-    events = [(sequence, bodies.unpack(body)) for *_, sequence, body in found if sequence is not None]
+    events = [(number, bodies.unpack(body, own)) for *_, number, own, body in found if number is not None]
     return FeedPage(events, max(0, newest - after_sequence))
 
 

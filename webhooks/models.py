@@ -370,7 +370,7 @@ class Event(CausedRow):
 
     @property
     def body(self) -> bytes:
-        return bodies.unpack(bytes(self.packed_body))
+        return bodies.unpack(bytes(self.packed_body), self.id + self.subject_id)
 
 
 class UnnumberedEvent(models.Model):

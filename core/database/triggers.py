@@ -163,8 +163,7 @@ class ReadOnly(Refuse):
 
 
 def resealed(column: str | None) -> str:
-    """Whether one token takes the place of another, while data is resealed."""
-    # Of text and of bytes.
+    """Whether one token, of text or bytes, takes the place of another, while data is resealed."""
     tokens = (f"substr({row}.{column}, 1, 7) = 'sealed:'" for row in ("OLD", "NEW"))
     return f"{RESEALING} AND {' AND '.join(tokens)}"
 

@@ -177,7 +177,7 @@ def _other_messages() -> Iterator[tuple[str, str]]:
         before = _fees_before(ids_of_subjects)
         for event_id, kind, subject_id, created_at, packed in some:
             try:
-                message = orjson.loads(bodies.unpack(bytes(packed)))
+                message = orjson.loads(bodies.unpack(bytes(packed), event_id + subject_id))
                 data = message.pop("data")
                 ids = {data.get("exception", data).get(name) for name in SUBJECT_IDS}
                 is_own = message == {"event": kind, "event_id": event_id, "timestamp": iso(created_at)}

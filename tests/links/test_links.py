@@ -10,7 +10,6 @@ from core import clock
 from merchants import services as merchants
 from tests.conftest import Shop, new_client
 from tests.links.conftest import LINKS, LinkShop, Visitor
-from webhooks import bodies
 from webhooks.models import Event
 
 
@@ -107,7 +106,7 @@ def test_payments_of_a_link_are_listed(links: LinkShop) -> None:
 def test_events_of_its_payments_name_the_link(links: LinkShop) -> None:
     link = links.link()
     links.paid(Visitor(link).code())
-    shown = [bodies.unpack(bytes(event.packed_body)).decode() for event in Event.objects.order_by("pk")]
+    shown = [event.body.decode() for event in Event.objects.order_by("pk")]
     assert len(shown) == 2
     assert all(f'"payment_link_id":"{link["payment_link_id"]}"' in each for each in shown)
 

@@ -151,7 +151,8 @@ CLAIM = f"""
     SELECT (SELECT max(endpoint_id) FROM waiting HAVING count(endpoint_id) = %(window)s), lease.*
     FROM (VALUES (1)) always LEFT JOIN (
         SELECT t.id, l.lease_id, t.attempt, CASE t.manual_number WHEN 0 THEN 'auto' ELSE 'manual' END,
-            v.id AS event_id, v.body, v.traceparent, m.mode, m.name, t.quota, {rows.columns(Endpoint, "e")}
+            v.id AS event_id, v.subject_id, v.body, v.traceparent, m.mode, m.name, t.quota,
+            {rows.columns(Endpoint, "e")}
         FROM leased l JOIN taken t ON t.id = l.delivery_id JOIN webhooks_endpoint e ON e.id = t.endpoint_id
         JOIN webhooks_event v ON v.id = t.event_id LEFT JOIN merchants_merchant m ON m.id = e.merchant_id
     ) lease ON true
@@ -182,7 +183,8 @@ OTHERS = """
         SELECT endpoint_id, id, lease_id, lease_until FROM others
     )
     SELECT o.endpoint_id, array_agg(o.id ORDER BY o.nth),
-        coalesce(array_agg(v.body ORDER BY o.nth) FILTER (WHERE o.nth <= %(lines)s), '{}')
+        coalesce(array_agg(v.body ORDER BY o.nth) FILTER (WHERE o.nth <= %(lines)s), '{}'),
+        array_agg(v.id || v.subject_id ORDER BY o.nth)
     FROM (
         SELECT *, row_number() OVER (PARTITION BY endpoint_id ORDER BY due_at, id) AS nth FROM others
     ) o LEFT JOIN webhooks_event v ON v.id = o.event_id AND o.nth <= %(lines)s

@@ -187,8 +187,8 @@ def _with_companions(leases: list[Lease], now: datetime) -> list[Lease]:
         "lines": LINES_PER_MESSAGE - 1,
     }
     found = {
-        endpoint_id: {"companions": ids, "lines": [bodies.unpack(body) for body in lines]}
-        for endpoint_id, ids, lines in rows.run(OTHERS, values).fetchall()
+        endpoint_id: {"companions": ids, "lines": list(map(bodies.unpack, lines, owns))}
+        for endpoint_id, ids, lines, owns in rows.run(OTHERS, values).fetchall()
     }
     return [replace(lease, **found.get(lease.endpoint.id, {})) for lease in leases]
 
@@ -234,14 +234,15 @@ def _lost_attempt(delivery: Delivery, lease: DeliveryLease) -> DeliveryAttempt:
 
 
 def _lease(row: list[Any]) -> Lease:
-    delivery_id, lease_id, attempt, trigger, event_id, body, traceparent, mode, name, quota, *columns = row
+    delivery_id, lease_id, attempt, trigger, event_id, subject_id, body, *others = row
+    traceparent, mode, name, quota, *columns = others
     return Lease(
         delivery_id=delivery_id,
         lease_id=lease_id,
         attempt=attempt,
         trigger=DeliveryTrigger(trigger),
         event_id=event_id,
-        body=bodies.unpack(body),
+        body=bodies.unpack(body, event_id + subject_id),
         merchant_mode=mode,
         merchant_name=name,
         quota=Quota(quota),

@@ -79,7 +79,7 @@ def change_message(kind: str, name: str) -> str:
     event = Event.objects.filter(type=kind).latest("pk")
     message = orjson.loads(event.body)
     message["data"][name] = "failed"
-    packed = bodies.pack(orjson.dumps(message)).hex()
+    packed = bodies.pack(orjson.dumps(message), event.id + event.subject_id).hex()
     return f"UPDATE webhooks_event SET body = '\\x{packed}' WHERE id = '{event.id}'"
 
 

@@ -230,7 +230,7 @@ def test_bodies_of_the_request_log_are_erased(selection: erasure.Selection) -> N
     RequestRecord.objects.create(
         id="log_1", merchant_id="mch_1", created_at=clock.now(), method="POST", route="v1/qr-codes", path="/",
         status=200, duration_ms=1, request_id="req_1", payment_id=selection.payment_ids[0],
-        bodies=bodies.pack("{}", ""),
+        bodies=bodies.pack("{}", "", ""),
     )  # fmt: skip
     erasure.erase(selection)
     assert bytes(RequestRecord.objects.get(pk="log_1").bodies) == b""

@@ -163,7 +163,7 @@ def check_objects(cluster: Cluster, client: ShopClient, lives: Lives) -> None:
 def check_events(cluster: Cluster, endpoint: Receiver, lives: Lives) -> None:
     """One event of each kind, and each reached the shop, always with the same bytes."""
     stored = {
-        event_id: (kind, subject, bodies.unpack(body))
+        event_id: (kind, subject, bodies.unpack(body, event_id + subject))
         for event_id, kind, subject, body in rows(
             cluster, "SELECT id, type, subject_id, body FROM webhooks_event WHERE type = ANY(%s)", EVENTS
         )
