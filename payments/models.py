@@ -112,7 +112,6 @@ class Payment(DigestedRow, StateMachine):
     )
     # Without an index: `ids.of_payment` gives the key of the row.
     qr_code_id = PublicId(null=True, verbose_name="QR code", help_text="Null for card payments.")
-    status = models.CharField(max_length=9, choices=PaymentStatus.choices)
     amount = models.BigIntegerField(help_text="Satang.")
     currency = models.CharField(max_length=3)
     reference = models.CharField(max_length=35, null=True)  # noqa: DJ001 (null is "not given")
@@ -122,6 +121,11 @@ class Payment(DigestedRow, StateMachine):
     client_bank_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     client_bank_account_sealed = SealedText(null=True, editable=False)
     client_account_digest = digests.digest_column()
+    payment_link_id = PublicId(null=True, help_text="The link whose visitor made the code.")
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)
+    # What may change comes last: the log leaves out what an old and a new row begin with.
+    status = models.CharField(max_length=9, choices=PaymentStatus.choices)
     payer_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
     payer_account_sealed = SealedText(null=True, editable=False)
@@ -162,10 +166,7 @@ class Payment(DigestedRow, StateMachine):
         help_text="While it is pending, no other such payment of the merchant has its reference.",
     )
     settlement_id = PublicId(null=True, help_text="What pays it to us; only of card payments.")
-    payment_link_id = PublicId(null=True, help_text="The link whose visitor made the code.")
-    created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
-    expires_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(
         null=True, help_text="The bank's payment time, or that of the creation if the bank's cannot be."
     )
