@@ -187,7 +187,9 @@ class BalanceTransaction(models.Model):
     """
 
     id = PublicIdKey()
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    merchant = models.ForeignKey(
+        Merchant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     type = models.CharField(max_length=20, choices=BalanceTransactionType.choices)
     amount = models.BigIntegerField(help_text="Satang that moved, without a sign.")
     source_id = PublicId(help_text="The payment, refund or withdrawal.")

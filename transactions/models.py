@@ -35,7 +35,9 @@ class Transaction(StateMachine):
     }
 
     id = PublicIdKey()
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    merchant = models.ForeignKey(
+        Merchant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
+    )
     payment_id = PublicId()
     refund_id = PublicId(null=True)
     type = models.CharField(max_length=7, choices=TransactionType.choices)
@@ -52,9 +54,7 @@ class Transaction(StateMachine):
         ]
         indexes = [
             # The list, of all kinds or of some (`is_merged`).
-            models.Index(
-                fields=["merchant", "type", "status", "created_at"], name="transaction_filtered"
-            ),
+            models.Index(fields=["merchant", "type", "status", "created_at"], name="transaction_filtered"),
         ]
         constraints = [
             # Also finds the rows of a payment.

@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
                 ('amount', models.BigIntegerField(help_text='Satang that moved, without a sign.')),
                 ('source_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund or withdrawal.', max_length=31)),
                 ('created_at', models.DateTimeField(help_text='The same as of its journal.')),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
                 'default_permissions': (),

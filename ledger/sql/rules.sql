@@ -109,3 +109,7 @@ ALTER TABLE ledger_pendingentry SET (
 
 CREATE OR REPLACE TRIGGER merchants_check_here BEFORE INSERT ON ledger_balancetransaction
     FOR EACH ROW EXECUTE FUNCTION merchants_check_here();
+
+
+CREATE OR REPLACE TRIGGER merchants_check_exists AFTER INSERT ON ledger_balancetransaction
+    FOR EACH ROW EXECUTE FUNCTION merchants_check_exists();

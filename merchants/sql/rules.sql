@@ -27,3 +27,15 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+
+
+-- The same for rows of what was paid: their merchant exists, and may be suspended meanwhile.
+CREATE OR REPLACE FUNCTION merchants_check_exists() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NEW.merchant_id IS NOT NULL AND NOT EXISTS (SELECT FROM public.merchants_merchant WHERE id = NEW.merchant_id) THEN
+        RAISE EXCEPTION 'there is no merchant %', NEW.merchant_id USING ERRCODE = 'foreign_key_violation';
+    END IF;
+    RETURN NULL;
+END $$;

@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
                 ('matched_at', models.DateTimeField(null=True)),
                 ('resolution_state', models.CharField(blank=True, choices=[('', 'None yet'), ('accepted', 'Accepted'), ('attached', 'Attached'), ('sending_back', 'On its way back to the payer'), ('sent_back', 'Sent back to the payer'), ('taken_back', 'Reversed by the bank'), ('merged', 'Merged into another bank transaction'), ('acquirer', 'A transfer of the acquirer'), ('undone', 'Gone with its import'), ('dismissed', 'Dismissed'), ('written_off', 'Written Off')], default='', max_length=12)),
                 ('resolved_at', models.DateTimeField(null=True)),
-                ('merchant', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
                 ('payment', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='bank_transactions', to='payments.payment')),
             ],
             options={
@@ -243,7 +243,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='banknotification',
             name='bank_transaction',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='notifications', to='reconciliation.banktransaction'),
+            field=models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='notifications', to='reconciliation.banktransaction'),
         ),
         migrations.CreateModel(
             name='ConfirmationInquiry',

@@ -128,7 +128,7 @@ class BankTransaction(DigestedRow, StateMachine):
         max_length=16, choices=MatchResult.choices, default=MatchResult.PENDING, blank=True
     )
     merchant = models.ForeignKey(
-        Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+        Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
     )
     payment = models.ForeignKey(
         Payment, on_delete=models.PROTECT, null=True, related_name="bank_transactions", db_index=False

@@ -36,7 +36,11 @@ class BankNotification(DigestedRow):
     body_digest = digests.digest_column()
     result = models.CharField(max_length=11, choices=NotificationResult.choices)
     bank_transaction = models.ForeignKey(
-        BankTransaction, on_delete=models.PROTECT, null=True, related_name="notifications"
+        BankTransaction,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="notifications",
+        db_constraint=False,
     )
     order_id = PublicId(null=True, help_text="The refund, withdrawal or return that it reports on.")
     received_at = models.DateTimeField()

@@ -316,3 +316,25 @@ END $$;
 
 CREATE OR REPLACE TRIGGER reconciliation_check_here BEFORE INSERT ON reconciliation_banktransaction
     FOR EACH ROW EXECUTE FUNCTION reconciliation_check_here();
+
+
+CREATE OR REPLACE TRIGGER merchants_check_exists AFTER INSERT OR UPDATE OF merchant_id ON reconciliation_banktransaction
+    FOR EACH ROW EXECUTE FUNCTION merchants_check_exists();
+
+
+-- A bank transaction is never deleted, so a look is enough. A foreign key would lock the row, and write the lock. It is a look
+-- after the statement, because one statement inserts both.
+CREATE OR REPLACE FUNCTION reconciliation_check_reported() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF NEW.bank_transaction_id IS NOT NULL AND NOT EXISTS (
+        SELECT FROM public.reconciliation_banktransaction WHERE id = NEW.bank_transaction_id
+    ) THEN
+        RAISE EXCEPTION 'there is no bank transaction %', NEW.bank_transaction_id USING ERRCODE = 'foreign_key_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE OR REPLACE TRIGGER reconciliation_check_reported AFTER INSERT ON reconciliation_banknotification
+    FOR EACH ROW EXECUTE FUNCTION reconciliation_check_reported();

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
                 ('amount', models.BigIntegerField(help_text='Satang; negative for refunds.')),
                 ('currency', models.CharField(max_length=3)),
                 ('created_at', models.DateTimeField()),
-                ('merchant', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
+                ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
                 'indexes': [models.Index(fields=['merchant', 'type', 'status', 'created_at'], name='transaction_filtered')],

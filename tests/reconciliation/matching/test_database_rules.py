@@ -22,7 +22,7 @@ from reconciliation.slips import checking
 from tests.reconciliation.builders import Seller, decide, latest_return, parse, run_returns
 from tests.reconciliation.statements.statement_files import bot_file, credit_line, import_file, report_twice
 from tests.refunds.builders import send_due_refunds
-from tests.sqlstates import CHECK_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
+from tests.sqlstates import CHECK_VIOLATION, FOREIGN_KEY_VIOLATION, NOT_ALLOWED, UNIQUE_VIOLATION, sqlstate
 from tests.transfers.builders import Bank
 
 pytestmark = pytest.mark.django_db
@@ -387,6 +387,36 @@ def test_void_needs_the_id_of_a_received_payment(seller: Seller, served_by: Serv
     for invalid in (copy.format("''", "''", "''"), copy.format("bank_code", "account_sealed", "'TX1'")):
         assert sqlstate(invalid.replace("rtn_x", "rtn_y"), purpose) == CHECK_VIOLATION
     assert Return.objects.count() == 1
+
+
+# --- rows that triggers look for in place of foreign keys -------------------------------------------------
+
+NOBODY = '"merchant_id": "mch_x"'
+
+
+@pytest.mark.parametrize(
+    ("table", "changes"),
+    [
+        ("transactions_transaction", f'"payment_id": "pay_x", {NOBODY}'),
+        ("ledger_balancetransaction", NOBODY),
+        (
+            "reconciliation_banktransaction",
+            f'"bank_reference": "x", "payment_id": null, "match_result": "", "matched_at": null, {NOBODY}',
+        ),
+        ("reconciliation_banknotification", '"bank_transaction_id": "btx_x", "result": "repeat"'),
+    ],
+)
+def test_row_names_a_merchant_and_a_bank_transaction_that_exist(
+    seller: Seller, table: str, changes: str
+) -> None:
+    seller.sale()
+    copy = f"INSERT INTO {table} SELECT (jsonb_populate_record(row, %s::jsonb)).* FROM {table} AS row LIMIT 1"
+    assert sqlstate(copy, f'{{"id": "x_copy", {changes}}}') == FOREIGN_KEY_VIOLATION
+
+
+def test_bank_transaction_is_not_given_to_a_merchant_that_does_not_exist(seller: Seller) -> None:
+    held = seller.late()
+    assert change(held, f"{decided('attached')}, merchant_id = 'mch_x'") == FOREIGN_KEY_VIOLATION
 
 
 # --- locks ------------------------------------------------------------------------------------------------
