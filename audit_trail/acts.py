@@ -56,6 +56,7 @@ class Act(models.TextChoices):
     MERCHANT_RENAMED = "merchant_renamed", _("Renamed the merchant")
     TAX_DETAILS_SET = "tax_details_set", _("Set the tax details")
     BANK_CONNECTED = "bank_connected", _("Connected the bank")
+    CODES_MOVED = "codes_moved", _("Let new codes go to another bank")
     CONNECTION_TESTED = "connection_tested", _("Tested the connection to the bank")
     LATE_MONEY_CHANGED = "late_money_changed", _("Changed what happens to late money")
     UNSETTLED_CHANGED = "unsettled_changed", _("Changed whether money can leave before settlement")

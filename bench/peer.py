@@ -71,8 +71,8 @@ WITH stored AS (
     VALUES ($7::text, $1, $8::text, 'pending', $9::bigint, 'THB', $10::text, $11::json, $12::text,
          0, 0, $5, $5, $13::timestamptz)
 ), coded AS (
-    INSERT INTO qrcodes_qrcode (merchant_id, payment_id, biller_id, reference1, qr_data, created_at)
-    VALUES ($1, $7, $14::text, $15::text, $16::text, $5)
+    INSERT INTO qrcodes_qrcode (merchant_id, payment_id, bank, biller_id, reference1, qr_data, created_at)
+    VALUES ($1, $7, 'sandbox', $14::text, $15::text, $16::text, $5)
 ), published AS (
     INSERT INTO webhooks_event (id, merchant_id, type, subject_id, body, actor, request_id, created_at)
     VALUES ($17::text, $1, 'payment.pending', $7, $18::bytea, 'key-of0peer0', rpad($2, 31, '-'), $5)

@@ -31,6 +31,8 @@ BEAT_SCHEDULE = [
     ("inquire card payments", "payments.inquire_due", 1.0, "cards"),
     ("read settlements", "settlements.read", 600.0, "cards"),
     ("inquire payments", "reconciliation.inquire_due", 1.0, "inquiries"),
+    # To the first banks of merchants whose new codes go to the stand-by.
+    ("return codes to banks", "reconciliation.return_codes", 15.0, "inquiries"),
     # Applies what a crash left unprocessed.
     ("apply bank transactions", "reconciliation.apply_unapplied", 5.0, "default"),
     # Balances and totals are exact without these two, but slower.

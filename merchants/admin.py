@@ -34,7 +34,7 @@ class MerchantAdmin(ActingAdmin):
         "moved_at",
         "created_at",
     ]
-    list_filter = ["bank", "late_money", ("suspended_at", admin.EmptyFieldListFilter)]
+    list_filter = ["bank", "uses_standby", "late_money", ("suspended_at", admin.EmptyFieldListFilter)]
     search_fields = ["=id", "name", "=biller_id"]
     sortable_by = ("name", "created_at")
     list_acts = NEW_MERCHANT_ACTS

@@ -22,6 +22,11 @@ CONNECT = gettext_lazy(
     "Credentials are stored encrypted and never shown. The next page shows once which address the bank "
     "must call. After its first code the merchant keeps its bank and biller id."
 )
+STANDBY = gettext_lazy(
+    "%(bank)s becomes the stand-by of %(name)s. New codes carry this biller id while the first bank does not "
+    "answer; open codes stay with their bank. Money comes to two accounts then. After its first code at the "
+    "stand-by, the merchant keeps it and this biller id. The next page shows once which address it must call."
+)
 RENEW = gettext_lazy(
     "What you enter replaces the credentials, references and networks of %(name)s at %(bank)s at once. "
     "With wrong credentials no payment is confirmed. The notification address stays, unless you ask for "
@@ -41,6 +46,7 @@ def _connect(merchant: Merchant, values: dict[str, Any], now: datetime) -> Shown
         now=now,
         renew_address=values.get("renew_address", False),
         keeps_secrets=True,
+        is_standby=merchant.bank not in ("", values["config"].bank),
     )
     if secret is None:
         return None
@@ -52,7 +58,8 @@ def _connect(merchant: Merchant, values: dict[str, Any], now: datetime) -> Shown
     return ShownOnce(connection, explanation, bank_connections.notification_url(connection, secret))
 
 
-def _acts_of(bank: str) -> tuple[ObjectAct, ObjectAct]:
+def _acts_of(bank: str) -> tuple[ObjectAct, ...]:
+    title = gettext_lazy(banks.LIVE_BANKS[bank].title)
     act = partial(
         ObjectAct,
         act=Act.BANK_CONNECTED,
@@ -63,18 +70,25 @@ def _acts_of(bank: str) -> tuple[ObjectAct, ObjectAct]:
     return (
         act(
             slug=f"connect-{bank}",
-            label=format_lazy(
-                gettext_lazy("Connect to {bank}"), bank=gettext_lazy(banks.LIVE_BANKS[bank].title)
-            ),
+            label=format_lazy(gettext_lazy("Connect to {bank}"), bank=title),
             explain=_about(CONNECT, bank),
             is_possible=lambda merchant, now: merchant.mode == Mode.LIVE and not merchant.bank,
             form=form_of(bank, is_renewal=False),
         ),
         act(
+            slug=f"standby-{bank}",
+            label=format_lazy(gettext_lazy("Connect {bank} as the stand-by"), bank=title),
+            explain=_about(STANDBY, bank),
+            is_possible=lambda merchant, now: (
+                merchant.mode == Mode.LIVE and merchant.bank not in ("", bank) and not merchant.standby_bank
+            ),
+            form=form_of(bank, is_renewal=False),
+        ),
+        act(
             slug=f"renew-{bank}",
-            label=gettext_lazy("Renew the connection"),
+            label=format_lazy(gettext_lazy("Renew the connection to {bank}"), bank=title),
             explain=_about(RENEW, bank),
-            is_possible=lambda merchant, now: merchant.mode == Mode.LIVE and merchant.bank == bank,
+            is_possible=lambda merchant, now: bank in (merchant.bank, merchant.standby_bank),
             form=form_of(bank, is_renewal=True),
         ),
     )

@@ -4,6 +4,7 @@ The address that the bank calls contains a secret. Only its SHA-256 is stored. C
 """
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,14 +25,15 @@ from core.http import client_addresses
 from core.vault import CannotOpen
 from merchants import secret_keys
 from merchants.errors import CallerNotAllowed, MerchantNotFound
-from merchants.models import BankConnection, Merchant, Mode
+from merchants.models import STANDBY_IS_FIXED, BankConnection, CodeTerms, Merchant, Mode
 from merchants.services import validated_networks
 
+log = logging.getLogger("merchants")
 SECRET_PREFIX, SECRET_LENGTH = "bep_", 43  # 256 random bits
 _SECRET_SHAPE = re.compile(f"{SECRET_PREFIX}[0-9A-Za-z]{{{SECRET_LENGTH}}}", re.ASCII)
 MAX_CALLERS = 50
-BANK_IS_FIXED = "keeps its bank and its biller id"
-"""The message of the trigger on merchants."""
+BANK_IS_FIXED = ("keeps its bank and its biller id", STANDBY_IS_FIXED)
+"""The messages of the triggers on merchants."""
 BANK_IS_FIXED_MESSAGE = gettext_noop(
     "The merchant has made codes, so it keeps its bank and biller id: open another merchant."
 )
@@ -59,21 +61,25 @@ def connect(
     now: datetime,
     renew_address: bool = False,
     keeps_secrets: bool = False,
+    is_standby: bool = False,
 ) -> tuple[BankConnection, str | None]:
     """Connect a live merchant to its bank, or renew the connection, in one commit.
 
     The second value is the secret of the address, shown once. It is None if the old address stays: for the
     same bank, unless `renew_address`. `keeps_secrets`: secrets that the config leaves out stay as
-    `kept_secrets` says. A merchant that has made codes keeps its bank and biller id. Raises MerchantNotFound,
+    `kept_secrets` says. is_standby: it is the second bank of the merchant, for new codes while the first
+    fails. A merchant that has made codes at a bank keeps it and its biller id there. Raises MerchantNotFound,
     and ValidationError by the field at fault.
     """
     callers = validated_terms(config)
     with transaction.atomic():
         merchant = _lock_live_merchant(merchant_id)
-        known = BankConnection.objects.filter(merchant=merchant).first()
+        is_standby = is_standby or config.bank == merchant.standby_bank
+        before = merchant.standby_bank if is_standby else merchant.bank
+        known = BankConnection.objects.filter(merchant=merchant, bank=before).first()
         kept = kept_secrets(known, config) if keeps_secrets and known is not None else {}
         credentials = _validated_credentials(config.bank, {**kept, **config.credentials})
-        _assign_bank(merchant, config)
+        _assign_bank(merchant, config, is_standby=is_standby)
         connection = known or BankConnection(merchant=merchant, created_at=now)
         keeps_address = connection.bank == config.bank and not renew_address
         secret = None if keeps_address else SECRET_PREFIX + ids.random_text(SECRET_LENGTH)
@@ -83,9 +89,21 @@ def connect(
         connection.credentials_sealed = vault.seal(json.dumps(credentials), context=merchant.id)
         with recorded(Act.BANK_CONNECTED, known) as recording:
             recording.row = connection
-            recording.details["biller_id"] = merchant.biller_id
+            recording.details["biller_id"] = config.biller_id
             connection.save()
     return connection, secret
+
+
+@transaction.atomic
+def move_codes(merchant_id: str, *, to_standby: bool, now: datetime) -> None:
+    """Let new codes carry the biller id of the stand-by, or of the first bank. Open codes keep theirs."""
+    merchant = Merchant.objects.select_for_update(no_key=True).get(pk=merchant_id)
+    if not merchant.standby_bank or merchant.uses_standby == to_standby:
+        return
+    with recorded(Act.CODES_MOVED, merchant):
+        merchant.uses_standby, merchant.bank_changed_at = to_standby, now
+        merchant.save(update_fields=["uses_standby", "bank_changed_at"])
+    log.warning("new codes of merchant %s go to %s", merchant.pk, merchant.new_terms.bank)
 
 
 def kept_secrets(connection: BankConnection, config: ConnectionConfig) -> dict[str, str]:
@@ -124,16 +142,18 @@ def check_caller(connection: BankConnection, address: str) -> None:
         raise CallerNotAllowed()
 
 
-def credentials_of(merchant_id: str) -> banks.AdapterConfig | None:
-    """The adapter config of a merchant's bank, or None without a connection."""
-    connection = BankConnection.objects.select_related("merchant").filter(pk=merchant_id).first()
+def credentials_of(merchant_id: str, bank: str) -> banks.AdapterConfig | None:
+    """The adapter config of a bank of a merchant, or None without a connection. `bank` may be its route."""
+    at = BankConnection.objects.filter(merchant=merchant_id, bank=bank.removeprefix("bank:"))
+    connection = at.select_related("merchant").first()
     return None if connection is None else decrypt(connection)
 
 
 def decrypt(connection: BankConnection) -> banks.AdapterConfig:
     """The adapter config with readable credentials. Raises core.vault.CannotOpen."""
     credentials = json.loads(vault.open_sealed(connection.credentials_sealed, context=connection.merchant_id))
-    return banks.AdapterConfig(connection.bank, connection.merchant.biller_id, credentials)
+    biller_id = connection.merchant.terms_at(connection.bank).biller_id
+    return banks.AdapterConfig(connection.bank, biller_id, credentials)
 
 
 def stored_credentials(connection: BankConnection) -> dict[str, str]:
@@ -206,18 +226,20 @@ def _lock_live_merchant(merchant_id: str) -> Merchant:
     return merchant
 
 
-def _assign_bank(merchant: Merchant, config: ConnectionConfig) -> None:
+def _assign_bank(merchant: Merchant, config: ConnectionConfig, *, is_standby: bool) -> None:
     """Set the bank, biller id and references of the merchant's future codes."""
-    others = Merchant.objects.filter(bank=config.bank, biller_id=config.biller_id).exclude(pk=merchant.pk)
-    if others.exists():
+    if Merchant.objects.exclude(pk=merchant.pk).of_biller(config.bank, config.biller_id):
         raise ValidationError({"biller_id": _("Another merchant has this biller id at this bank.")})
-    field = "bank" if merchant.bank != config.bank else "biller_id"
-    merchant.bank, merchant.biller_id = config.bank, config.biller_id
-    merchant.reference2, merchant.reference3 = config.reference2, config.reference3
+    prefix = "standby_" if is_standby else ""
+    if is_standby and merchant.bank in ("", config.bank):
+        raise ValidationError({"bank": _("The stand-by is at another bank than the first connection.")})
+    field = "bank" if getattr(merchant, f"{prefix}bank") != config.bank else "biller_id"
+    for name in CodeTerms._fields:
+        setattr(merchant, prefix + name, getattr(config, name))
     try:
         with transaction.atomic():
-            merchant.save(update_fields=["bank", "biller_id", "reference2", "reference3"])
+            merchant.save(update_fields=[prefix + name for name in CodeTerms._fields])
     except IntegrityError as error:
-        if BANK_IS_FIXED not in str(error):
+        if not any(text in str(error) for text in BANK_IS_FIXED):
             raise
         raise ValidationError({field: _(BANK_IS_FIXED_MESSAGE)}) from None

@@ -64,14 +64,14 @@ class ConnectionForm(ReasonForm):
     def __init__(self, row: Merchant, data: Any = None, *, user: Any) -> None:
         super().__init__(row, data, user=user)
         self.credentials = banks.LIVE_BANKS[self.bank].credential_fields
-        self.connection = BankConnection.objects.filter(pk=row.pk, bank=self.bank).first()
+        self.connection = BankConnection.objects.filter(merchant=row, bank=self.bank).first()
         if self.connection is None or not self.is_renewal:
             stored: dict[str, str] = {}
             del self.fields["renew_address"]
         else:
             stored = bank_connections.stored_credentials(self.connection)
             for name in TERMS:
-                self.fields[name].initial = getattr(row, name)
+                self.fields[name].initial = getattr(row.terms_at(self.bank), name)
             self.fields["callers"].initial = "\n".join(self.connection.callers)
         for each in self.credentials:
             self.fields[_name(each)] = _field(each, stored)

@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+from collections.abc import Collection
 from datetime import datetime
+from typing import NamedTuple, Self
 from urllib.parse import quote
 
 from django.contrib.postgres.fields import ArrayField
@@ -19,6 +21,7 @@ MAX_ORIGINS, MAX_ORIGIN_LENGTH = 10, 255
 MAX_LOGO = 200_000
 """Bytes, as staff upload it and as it is stored."""
 AA_CONTRAST = 4.5
+STANDBY_IS_FIXED = "keeps that bank and biller id"
 COLOR, PHONE = "#[0-9a-f]{6}", "[+0-9][0-9 ()-]{2,29}"
 EMAIL, LINE_ID = "[^[:space:]<>@]+@[^[:space:]<>@]+", "@?[a-z0-9._-]{2,29}"
 _WEIGHTED = " + ".join(f"{14 - i} * (ascii(substr(NEW.tax_id, {i}, 1)) - 48)" for i in range(1, 13))
@@ -26,6 +29,10 @@ _WEIGHTED = " + ".join(f"{14 - i} * (ascii(substr(NEW.tax_id, {i}, 1)) - 48)" fo
 HAS_OTHER_CHECK_DIGIT = (
     f"NEW.tax_id <> '' AND ascii(substr(NEW.tax_id, 13, 1)) - 48 <> mod(11 - mod({_WEIGHTED}, 11), 10)"
 )
+
+
+# SQL: the pairs of bank and biller id of merchant `m`.
+OF_MERCHANT = "(m.bank, m.biller_id), (m.standby_bank, m.standby_biller_id)"
 
 
 class Mode(models.TextChoices):
@@ -48,8 +55,31 @@ class HoldsPayers(models.TextChoices):
     UNKNOWN = "unknown", "also if the bank reports too little about who paid"
 
 
+class CodeTerms(NamedTuple):
+    """What codes carry of the agreement with a bank."""
+
+    bank: str
+    biller_id: str
+    reference2: str
+    reference3: str
+
+
+class MerchantQuerySet(models.QuerySet["Merchant"]):
+    def of_biller(self, bank: str, biller_id: str) -> "Merchant | None":
+        """The merchant that has this biller id at this bank: its first bank or its stand-by."""
+        first = models.Q(bank=bank, biller_id=biller_id)
+        return self.filter(first | models.Q(standby_bank=bank, standby_biller_id=biller_id)).first()
+
+    def of_billers(self, biller_ids: Collection[str]) -> Self:
+        """The merchants that have any of these biller ids at any bank."""
+        return self.filter(models.Q(biller_id__in=biller_ids) | models.Q(standby_biller_id__in=biller_ids))
+
+
 class Merchant(models.Model):
-    """A shop. A test merchant uses the sandbox bank, a live one the bank of its connection."""
+    """A shop. A test merchant uses the sandbox bank, a live one the bank of its connection.
+
+    A live one may have a second bank: new codes go to this stand-by while the first bank fails.
+    """
 
     id = PublicIdKey()
     name = models.CharField(max_length=140)
@@ -65,6 +95,25 @@ class Merchant(models.Model):
     )
     reference3 = models.CharField(
         max_length=20, blank=True, default="", help_text="Sent in each code if given."
+    )
+    standby_bank = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Where new codes go while its bank fails.",
+    )
+    standby_biller_id = models.CharField(max_length=15, blank=True, default="", db_default="")
+    standby_reference2 = models.CharField(max_length=20, blank=True, default="", db_default="")
+    standby_reference3 = models.CharField(max_length=20, blank=True, default="", db_default="")
+    uses_standby = models.BooleanField(
+        default=False,
+        db_default=False,
+        verbose_name="new codes go to the stand-by",
+        help_text="Its bank does not answer.",
+    )
+    bank_changed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When new codes last went to the other bank."
     )
     late_money = models.CharField(
         max_length=6,
@@ -133,6 +182,8 @@ class Merchant(models.Model):
         help_text="Since then another instance has its books, and nothing changes here.",
     )
 
+    objects = MerchantQuerySet.as_manager()
+
     class Meta:
         permissions = [
             ("suspend_merchant", "Can suspend merchants, and lift that"),
@@ -157,6 +208,13 @@ class Merchant(models.Model):
                 triggers.INSERT | triggers.UPDATE,
                 "the tax id has another check digit",
                 condition=HAS_OTHER_CHECK_DIGIT,
+            ),
+            triggers.Refuse(
+                "keeps_used_standby",
+                triggers.UPDATE,
+                "a merchant whose codes went to its stand-by " + STANDBY_IS_FIXED,
+                condition="OLD.bank_changed_at IS NOT NULL AND (NEW.bank_changed_at IS NULL OR "
+                "(OLD.standby_bank, OLD.standby_biller_id) <> (NEW.standby_bank, NEW.standby_biller_id))",
             ),
         ]
         constraints = [
@@ -183,10 +241,54 @@ class Merchant(models.Model):
             models.UniqueConstraint(
                 fields=["bank", "biller_id"], condition=~models.Q(biller_id=""), name="merchant_biller_unique"
             ),
+            # `sql/rules.sql` compares them with those of the first banks.
+            models.UniqueConstraint(
+                fields=["standby_bank", "standby_biller_id"],
+                condition=~models.Q(standby_bank=""),
+                name="merchant_standby_unique",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(standby_bank="", standby_biller_id="", uses_standby=False)
+                | models.Q(mode="live", standby_biller_id__regex="^[0-9]{15}$")
+                & ~models.Q(standby_bank="")
+                & ~models.Q(bank="")
+                & ~models.Q(standby_bank=models.F("bank")),
+                name="merchant_standby_is_another_bank",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(uses_standby=False) | models.Q(bank_changed_at__isnull=False),
+                name="merchant_standby_since",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.name} ({self.mode})"
+
+    @property
+    def first_terms(self) -> CodeTerms:
+        return CodeTerms(self.bank, self.biller_id, self.reference2, self.reference3)
+
+    @property
+    def standby_terms(self) -> CodeTerms:
+        return CodeTerms(
+            self.standby_bank, self.standby_biller_id, self.standby_reference2, self.standby_reference3
+        )
+
+    @property
+    def new_terms(self) -> CodeTerms:
+        """What new codes carry."""
+        return self.standby_terms if self.uses_standby else self.first_terms
+
+    @property
+    def all_terms(self) -> list[CodeTerms]:
+        """Of its first bank and its stand-by, as far as it has them."""
+        return [each for each in (self.first_terms, self.standby_terms) if each.biller_id]
+
+    def terms_at(self, bank: str) -> CodeTerms:
+        return self.standby_terms if bank == self.standby_bank else self.first_terms
+
+    def has_biller(self, bank: str, biller_id: str) -> bool:
+        return any((each.bank, each.biller_id) == (bank, biller_id) for each in self.all_terms)
 
     def check_open(self) -> None:
         """Raises MerchantMoved, MerchantSuspended."""
@@ -295,10 +397,10 @@ class PageSettings(models.Model):
 
 
 class BankConnection(models.Model):
-    """Credentials and callers of a live merchant's bank. Only `merchants.bank_connections` writes it."""
+    """Credentials and callers of a bank of a live merchant. Only `merchants.bank_connections` writes it."""
 
-    merchant = models.OneToOneField(
-        Merchant, on_delete=models.PROTECT, primary_key=True, related_name="bank_connection"
+    merchant = models.ForeignKey(
+        Merchant, on_delete=models.PROTECT, related_name="bank_connections", db_index=False
     )
     bank = models.CharField(max_length=20, help_text="Name of the adapter in `banks`.")
     credentials_sealed = models.TextField(editable=False)
@@ -311,6 +413,11 @@ class BankConnection(models.Model):
     )
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["merchant", "bank"], name="bankconnection_one_at_each_bank")
+        ]
 
     def __str__(self) -> str:
         return f"{self.merchant_id} at {self.bank}"

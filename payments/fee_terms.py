@@ -26,12 +26,15 @@ VAT_RATE = 700  # 7 %
 
 
 class FeeTerms(models.Model):
-    """What the bank of a merchant takes for each payment by QR code, until the next terms begin.
+    """What a bank of a merchant takes for each payment by QR code, until the next terms begin.
 
     Append-only, and never for a day that has begun: a change does not touch the past.
     """
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    is_of_standby = models.BooleanField(
+        default=False, db_default=False, verbose_name="of the stand-by", help_text="Of the second bank."
+    )
     starts_on = models.DateField(help_text="The first day, in Bangkok.")
     fixed = models.IntegerField(help_text="Satang for each payment.")
     rate = models.IntegerField(help_text="Hundredths of a percent of the payment: 80 is 0.80 %.")
@@ -52,7 +55,9 @@ class FeeTerms(models.Model):
             ),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["merchant", "starts_on"], name="feeterms_once_a_day"),
+            models.UniqueConstraint(
+                fields=["merchant", "is_of_standby", "starts_on"], name="feeterms_once_a_day"
+            ),
             models.CheckConstraint(
                 condition=models.Q(fixed__gte=0, fixed__lte=MAX_FIXED)
                 & models.Q(rate__gte=0, rate__lte=MAX_RATE)
@@ -67,6 +72,7 @@ class FeeTerms(models.Model):
     @property
     def words(self) -> str:
         vat = _(", with VAT") if self.vat_rate else ""
+        vat += _(" (stand-by)") if self.is_of_standby else ""
         text = _("From %(day)s: %(fixed)s and %(rate)s %% of each payment")
         rate = f"{Decimal(self.rate) / 100:.2f}"
         return text % {"day": self.starts_on, "fixed": money.display(self.fixed), "rate": rate} + vat
@@ -77,27 +83,40 @@ class FeeTerms(models.Model):
         return Fee(fee, min(received - fee, _share(fee, self.vat_rate)))
 
 
-def fees_of(paid: Sequence[tuple[str, int, datetime]]) -> list[Fee]:
-    """The fees of payments, each its merchant, received satang and time, by one statement."""
-    merchants = {merchant_id for merchant_id, _, _ in paid}
-    terms = list(FeeTerms.objects.filter(merchant_id__in=merchants).order_by("-starts_on"))
+def fees_of(paid: Sequence[tuple[str, str, int, datetime]]) -> list[Fee]:
+    """The fees of payments, each its merchant, bank, received satang and time, by one statement."""
+    of_these = FeeTerms.objects.filter(merchant_id__in={merchant_id for merchant_id, *_ in paid})
+    terms = list(of_these.select_related("merchant").order_by("-starts_on"))
     return [_fee(terms, *each) for each in paid]
 
 
-def terms_of(merchant_id: str, at: datetime) -> FeeTerms | None:
-    """The terms of a payment that its bank reports at this time."""
-    terms = FeeTerms.objects.filter(merchant_id=merchant_id, starts_on__lte=at.astimezone(BANGKOK).date())
-    return terms.order_by("starts_on").last()
+def terms_of(merchant_id: str, bank: str, at: datetime) -> FeeTerms | None:
+    """The terms of a payment that this bank reports at this time."""
+    found = FeeTerms.objects.filter(merchant_id=merchant_id).select_related("merchant").order_by("-starts_on")
+    return _valid(found, merchant_id, bank, at)
 
 
 def set_terms(
-    merchant: Merchant, *, starts_on: date, fixed: int, rate: int, vat_rate: int, now: datetime
+    merchant: Merchant,
+    *,
+    starts_on: date,
+    fixed: int,
+    rate: int,
+    vat_rate: int,
+    now: datetime,
+    is_of_standby: bool = False,
 ) -> FeeTerms:
-    """Set what the bank takes from a later day on. Raises ValidationError by the field at fault."""
+    """Set what a bank takes from a later day on. Raises ValidationError by the field at fault."""
     if starts_on <= now.astimezone(BANGKOK).date():
         raise ValidationError({"starts_on": _("The first day must be a later day: payments keep their fee.")})
     terms = FeeTerms(
-        merchant=merchant, starts_on=starts_on, fixed=fixed, rate=rate, vat_rate=vat_rate, created_at=now
+        merchant=merchant,
+        is_of_standby=is_of_standby,
+        starts_on=starts_on,
+        fixed=fixed,
+        rate=rate,
+        vat_rate=vat_rate,
+        created_at=now,
     )
     terms.clean_fields()
     try:
@@ -108,10 +127,15 @@ def set_terms(
     return terms
 
 
-def _fee(terms: Iterable[FeeTerms], merchant_id: str, received: int, at: datetime) -> Fee:
+def _valid(terms: Iterable[FeeTerms], merchant_id: str, bank: str, at: datetime) -> FeeTerms | None:
+    """The newest of these terms that hold for a payment at this bank. terms: the newest first."""
     day = at.astimezone(BANGKOK).date()
     valid = (each for each in terms if each.merchant_id == merchant_id and each.starts_on <= day)
-    found = next(valid, None)
+    return next((each for each in valid if each.is_of_standby == (bank == each.merchant.standby_bank)), None)
+
+
+def _fee(terms: Iterable[FeeTerms], merchant_id: str, bank: str, received: int, at: datetime) -> Fee:
+    found = _valid(terms, merchant_id, bank, at)
     return found.fee_of(received) if found else NO_FEE
 
 

@@ -21,6 +21,9 @@ class QrCode(models.Model):
     payment = models.OneToOneField(
         Payment, on_delete=models.PROTECT, primary_key=True, related_name="qr_code", db_constraint=False
     )
+    bank = models.CharField(
+        max_length=20, help_text="The bank of the biller id. The money of the code comes there."
+    )
     biller_id = models.CharField(max_length=15)
     replaces = models.ForeignKey(
         "self",

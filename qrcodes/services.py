@@ -64,7 +64,8 @@ def generate(
     payment link may have a code with its reference.
     """
     merchant.check_open()
-    if not merchant.bank or not merchant.biller_id:
+    terms = merchant.new_terms
+    if not terms.bank or not terms.biller_id:
         raise BankNotConfigured()
     payment_id = Payment.new_id(now)
     payment = payments.draft(
@@ -80,22 +81,21 @@ def generate(
     )
     is_test = merchant.mode == Mode.TEST
     reference1 = (
-        references.new_checked(merchant.biller_id, settings.SANDBOX_BANK_SECRET)
-        if is_test
-        else references.new()
+        references.new_checked(terms.biller_id, settings.SANDBOX_BANK_SECRET) if is_test else references.new()
     )  # random; the unique index refuses one that was used before
     qr_code = rows.new(
         QrCode,
         merchant=merchant,
         payment=payment,
         replaces_id=None if replaces is None else replaces.pk,
-        biller_id=merchant.biller_id,
+        bank=terms.bank,
+        biller_id=terms.biller_id,
         reference1=reference1,
         qr_data=thaiqr.bill_payment(
-            biller_id=merchant.biller_id,
+            biller_id=terms.biller_id,
             reference1=reference1,
-            reference2=merchant.reference2,
-            reference3=merchant.reference3,
+            reference2=terms.reference2,
+            reference3=terms.reference3,
             amount=amount,
         ),
         created_at=now,

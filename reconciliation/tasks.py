@@ -2,6 +2,7 @@ from celery import shared_task
 
 from core import clock
 from reconciliation.inquiries import services as inquiries
+from reconciliation.inquiries import standby
 from reconciliation.matching import order_completion
 from reconciliation.matching import services as matching
 from reconciliation.statements import import_jobs
@@ -15,6 +16,11 @@ def apply_unapplied() -> None:
 @shared_task(name="reconciliation.inquire_due")
 def inquire_due() -> None:
     inquiries.inquire_due(now=clock.now)
+
+
+@shared_task(name="reconciliation.return_codes")
+def return_codes() -> None:
+    standby.return_codes(now=clock.now)
 
 
 @shared_task(name="reconciliation.run_returns")

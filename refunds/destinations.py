@@ -75,7 +75,7 @@ def to_account(payment: Payment, given: Mapping[str, str], *, now: datetime) -> 
     """
     bank_code, number = given["bank_code"], given["bank_account"]
     is_payers = _is_payers(payment, bank_code, number)
-    route = transfers.checked_route(accounts.bank(payment.merchant.bank), payment.merchant_id)
+    route = transfers.checked_route(accounts.bank(payment.qr_code.bank), payment.merchant_id)
     if not is_payers:
         payout_accounts.check(payment.merchant_id, bank_code, number, now=now)
     return Destination(route, bank_code, number, given["account_name"], is_payers=is_payers)
@@ -113,7 +113,7 @@ def _to_card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
 
 def _void(payment: Payment, amount: int) -> Destination | None:
     """Return the void of a payment if its bank cannot send to accounts. Raises PartialRefundNotSupported."""
-    route = accounts.bank(payment.merchant.bank)
+    route = accounts.bank(payment.qr_code.bank)
     transaction_id = payers.reported(payment).transaction_id
     if not banks.is_void_only(route) or not transaction_id:
         return None

@@ -51,7 +51,7 @@ NOTIFICATION = [
     # The second one applies it.
     "SELECT reconciliation_lock_credits",  # the pair, the payment and the bank transaction
     "UPDATE reconciliation_banktransaction",
-    "SELECT payments_feeterms",
+    "SELECT payments_feeterms merchants_merchant",
     "UPDATE payments_payment",
     POSTING,
     "SELECT webhooks_endpoint",

@@ -138,8 +138,8 @@ class PaymentContext:
     ) -> "PaymentContext":
         """With the bank transactions of the payment, and all others with its reference."""
         ours = Q(payment=payment)
-        if (code := QrCode.objects.select_related("merchant").filter(payment=payment).first()) is not None:
-            ours |= Q(bank=code.merchant.bank, biller_id=code.biller_id, reference1=code.reference1)
+        if (code := QrCode.objects.filter(payment=payment).first()) is not None:
+            ours |= Q(bank=code.bank, biller_id=code.biller_id, reference1=code.reference1)
         refunds = Refund.objects.filter(payment=payment).values_list("pk", flat=True)
         bank_transactions = list(BankTransaction.objects.filter(ours).values_list("pk", flat=True))
         returns = Return.objects.filter(bank_transaction__in=bank_transactions).values_list("pk", flat=True)

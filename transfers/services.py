@@ -102,7 +102,7 @@ def checked_route(route: str, merchant_id: str, *, is_void: bool = False) -> str
     Raises BankNotConfigured.
     """
     try:
-        banks.sender(route, bank_connections.credentials_of(merchant_id))
+        banks.sender(route, bank_connections.credentials_of(merchant_id, route))
     except banks.UnknownBank:
         raise BankNotConfigured() from None
     if banks.is_void_only(route) != is_void:
@@ -269,7 +269,7 @@ def _prepare_call(transfer: Transfer, handler: TransferHandler, now: datetime) -
     To look up is to inquire about an order that is still queued here.
     """
     try:
-        config = bank_connections.credentials_of(transfer.merchant_id)
+        config = bank_connections.credentials_of(transfer.merchant_id, transfer.route)
         sender, order = banks.sender(transfer.route, config), transfer.order
         if transfer.state == TransferState.SUBMITTED:
             return "inquire", lambda: sender.inquire(order)

@@ -183,8 +183,11 @@ class Pack:
     def bank_lines(self) -> Rows:
         """Lines of statements about the merchant's account for payments by QR code."""
         merchant, kinds = self.report.merchant, {"credit": _("Credit"), "reversal": _("Reversal")}
+        ours = Q(pk=None)
+        for each in merchant.all_terms:
+            ours |= Q(bank=each.bank, biller_id=each.biller_id)
         found = StatementLine.objects.filter(
-            bank=merchant.bank, biller_id=merchant.biller_id, kind__in=kinds, bank_date__lte=self.month.last
+            ours, kind__in=kinds, bank_date__lte=self.month.last
         ).select_related("bank_transaction")
         for each in _in_order(found, "bank_date", self.month.first):
             amount = each.amount if each.kind == "credit" else -each.amount

@@ -33,6 +33,7 @@ from withdrawals.models import NEEDS_STAFF, PayoutNight, PayoutSchedule
 # Answers of banks that the page reads, the newest first.
 MAX_ANSWERS = 500
 # Older exceptions are red.
+MAX_NAMES = 10
 OVERDUE_AGE = timedelta(days=1)
 _NOW = """
 SELECT sum(count)::bigint, sum(amount)::bigint FROM counts_listcount
@@ -72,6 +73,8 @@ def notices(request: HttpRequest, mode: Mode, now: datetime) -> Iterator[Notice]
     if request.user.has_perm(notes.VIEW_PERMISSION):
         yield _handed_over(_("For you"), "me", Note.objects.with_person(request.user), now)
         yield _handed_over(_("For your team"), "team", Note.objects.with_team(request.user), now)
+    if request.user.has_perm("merchants.view_merchant"):
+        yield _at_standby(mode)
     if request.user.has_perm(VIEW_PERMISSION):
         yield _exceptions(mode, now)
     if request.user.has_perm("settlements.view_openquestion"):
@@ -101,7 +104,7 @@ def banks(mode: Mode, now: datetime) -> list[BankHealth]:
     recent = of_mode.filter(pk__in=list(newest), answered_at__gt=now - timedelta(days=1))
     found: dict[str, list[tuple[str, int]]] = {}
     for bank, outcome, milliseconds, count in recent.values_list(
-        "payment__merchant__bank", "outcome", "duration_ms", "answer_count"
+        "payment__qr_code__bank", "outcome", "duration_ms", "answer_count"
     ):
         found.setdefault(bank, []).extend([(outcome, milliseconds)] * count)
     breakers = CircuitBreaker.objects.filter(open_until__gt=now, merchant_id="", route__startswith="bank:")
@@ -122,6 +125,15 @@ def banks(mode: Mode, now: datetime) -> list[BankHealth]:
 def _handed_over(label: str, to: str, found: Any, now: datetime) -> Notice:
     url = f"{reverse('admin:audit_trail_note_changelist')}?handed_to={to}"
     return _waiting(label, url, found, "created_at", now, overdue=OVERDUE_AGE)
+
+
+def _at_standby(mode: Mode) -> Notice:
+    """Merchants whose new codes go to another bank, because their first bank does not answer."""
+    found = Merchant.objects.filter(mode=mode, uses_standby=True).order_by("name", "id")
+    names = list(found.values_list("name", flat=True)[:MAX_NAMES])
+    text = ", ".join(names) or _("none")
+    url = f"{_list('merchants_merchant', mode)}&uses_standby__exact=1"
+    return Notice(_("New codes at the stand-by"), text, url, "wait" if names else "good")
 
 
 def _exceptions(mode: Mode, now: datetime) -> Notice:

@@ -1,6 +1,7 @@
 """The act that tests the connection of a merchant to its bank, and its result in words."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -36,12 +37,12 @@ TEXTS: dict[ConnectionOutcome, str] = {
 }
 
 
-def _explain(merchant: Merchant) -> str:
+def _explain(bank: str, merchant: Merchant) -> str:
     text = _(
         "We ask %(bank)s once about a payment that does not exist, with the credentials of %(name)s. The "
         "next page shows what came back, after ten seconds at most. No money moves, and nothing changes."
     )
-    return text % {"bank": banks.title(merchant.bank), "name": merchant.name}
+    return text % {"bank": banks.title(getattr(merchant, bank)), "name": merchant.name}
 
 
 def _check_limit(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
@@ -51,25 +52,29 @@ def _check_limit(merchant: Merchant, values: dict[str, Any], now: datetime) -> N
         raise ValidationError(text % {"seconds": limit.retry_after})
 
 
-def _ask(merchant: Merchant, now: datetime) -> Told:
-    found = connection_tests.run(merchant, now=now)
-    words = {"bank": capfirst(banks.title(merchant.bank)), "ms": f"{found.milliseconds:,}"}
+def _ask(bank: str, merchant: Merchant, now: datetime) -> Told:
+    found = connection_tests.run(merchant, getattr(merchant, bank), now=now)
+    words = {"bank": capfirst(banks.title(getattr(merchant, bank))), "ms": f"{found.milliseconds:,}"}
     return Told(_(TEXTS[found.outcome]) % words, is_good=found.outcome == "answered")
 
 
-def _is_connected(merchant: Merchant, now: datetime) -> bool:
-    return bool(merchant.bank)
+def _is_connected(bank: str, merchant: Merchant, now: datetime) -> bool:
+    return bool(getattr(merchant, bank))
 
 
-CONNECTION_ACTS = (
+CONNECTION_ACTS = tuple(
     ObjectAct(
-        slug="test-connection",
-        label=gettext_lazy("Test the connection"),
+        slug=slug,
+        label=label,
         act=Act.CONNECTION_TESTED,
         permission="merchants.test_connection",
-        explain=_explain,
+        explain=partial(_explain, bank),
         run=_check_limit,
-        after=_ask,
-        is_possible=_is_connected,
-    ),
+        after=partial(_ask, bank),
+        is_possible=partial(_is_connected, bank),
+    )
+    for slug, label, bank in (
+        ("test-connection", gettext_lazy("Test the connection"), "bank"),
+        ("test-standby", gettext_lazy("Test the connection to the stand-by"), "standby_bank"),
+    )
 )

@@ -50,6 +50,12 @@ class FeeForm(ReasonForm):
         initial=True,
         label=gettext_lazy("7 % VAT on the fee"),
     )
+    is_of_standby = forms.BooleanField(required=False, label=gettext_lazy("Of payments at the stand-by"))
+
+    def __init__(self, row: Merchant, data: Any = None, *, user: Any) -> None:
+        super().__init__(row, data, user=user)
+        if not row.standby_bank:
+            del self.fields["is_of_standby"]
 
 
 def _explain(merchant: Merchant) -> str:
@@ -68,6 +74,7 @@ def _set(merchant: Merchant, values: dict[str, Any], now: datetime) -> FeeTerms:
         rate=int(values["rate"] * 100),
         vat_rate=VAT_RATE if values["has_vat"] else 0,
         now=now,
+        is_of_standby=values.get("is_of_standby", False),
     )
 
 

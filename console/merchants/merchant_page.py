@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -36,7 +37,7 @@ from withdrawals.payout_acts import PAYOUT_SCHEDULE_ACTS
 # Each table shows this many rows. A merchant rarely has more than five keys.
 MAX_ROWS = 20
 # Acts that stand beside what they change. The others are above the page.
-KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "renew-", "test-connection", "set-fees")
+KEY_ACT, BANK_ACTS = "issue-key", ("connect-", "standby-", "renew-", "test-", "set-fees")
 PAYOUT_SLUGS = frozenset(act.slug for act in PAYOUT_ACTS)
 NIGHTLY_SLUGS = frozenset(act.slug for act in PAYOUT_SCHEDULE_ACTS)
 MAX_NIGHTS = 7
@@ -104,7 +105,7 @@ class MerchantPageAdmin(MerchantAdmin):
             "steps": list(_steps(row, key_links, bank_links, now)),
             "keys": list(_keys(request, row, now)) if may("merchants.view_apikey") else None,
             "fees": fee_acts.shown(row) if may("payments.view_feeterms") else (),
-            "bank": _bank(row) if may("merchants.view_bankconnection") else None,
+            "banks": list(_banks(row, with_connection=may("merchants.view_bankconnection"))),
             "balance": ledger.balance(row.pk) if may("ledger.view_account") else None,
             "endpoints": _endpoints(row) if may("webhooks.view_endpoint") else None,
             "payouts": _payouts(row, payout_links) if may("approvals.view_payoutaccount") else None,
@@ -123,6 +124,10 @@ def _steps(
         yield Step(_("It is suspended. Only money that arrives is credited."), [])
     if merchant.mode == Mode.LIVE and not merchant.bank:
         yield Step(_("It is not connected to a bank, so it cannot make codes."), bank_links)
+    if merchant.uses_standby:
+        words = {"bank": banks.title(merchant.bank), "standby": banks.title(merchant.standby_bank)}
+        text = _("%(bank)s does not answer: new codes go to %(standby)s until it answers again.")
+        yield Step(capfirst(text % words), [each for each in bank_links if each.slug == "test-connection"])
     if not any(each.is_usable(now) for each in _newest_keys(merchant)):
         yield Step(_("It has no valid key, so its system cannot call the API."), key_links)
     if not Endpoint.objects.of(merchant).filter(status=EndpointStatus.ACTIVE).exists():
@@ -156,20 +161,24 @@ def _state(key: ApiKey, now: datetime) -> SafeString:
     return admin_columns.badge("active", _("active"))
 
 
-def _bank(merchant: Merchant) -> dict[str, Any]:
-    """The agreement with the bank, without secrets. A test merchant has no connection."""
-    connection = BankConnection.objects.filter(pk=merchant.pk).first()
-    if connection is None:
-        return {}
-    connection.merchant = merchant
-    adapter = banks.LIVE_BANKS[connection.bank]
-    return {
-        "connection": connection,
-        "title": _(adapter.title),
-        "authentication": _(adapter.authentication_note),
-        "credentials": bank_connections.described_credentials(connection),
-        "callers": ", ".join(connection.callers) or _("any"),
-    }
+def _banks(merchant: Merchant, *, with_connection: bool) -> Iterator[dict[str, Any]]:
+    """The agreement with each bank, without secrets. A test merchant has no connection."""
+    connections = {}
+    if with_connection:
+        connections = {each.bank: each for each in BankConnection.objects.filter(merchant=merchant)}
+    for terms in merchant.all_terms:
+        shown = {"terms": terms, "has_new_codes": terms == merchant.new_terms}
+        if (connection := connections.get(terms.bank)) is not None:
+            connection.merchant = merchant
+            adapter = banks.LIVE_BANKS[connection.bank]
+            shown |= {
+                "connection": connection,
+                "title": _(adapter.title),
+                "authentication": _(adapter.authentication_note),
+                "credentials": bank_connections.described_credentials(connection),
+                "callers": ", ".join(connection.callers) or _("any"),
+            }
+        yield shown
 
 
 def _endpoints(merchant: Merchant) -> list[tuple[Endpoint, str]]:

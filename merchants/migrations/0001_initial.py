@@ -43,6 +43,18 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='BankConnection',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('bank', models.CharField(help_text='Name of the adapter in `banks`.', max_length=20)),
+                ('credentials_sealed', models.TextField(editable=False)),
+                ('address_secret_digest', models.BinaryField(unique=True)),
+                ('callers', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=43), blank=True, default=list, help_text='Networks from which the bank calls; none means any.', size=None)),
+                ('created_at', models.DateTimeField()),
+                ('updated_at', models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
             name='Merchant',
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
@@ -52,6 +64,12 @@ class Migration(migrations.Migration):
                 ('biller_id', models.CharField(blank=True, default='', help_text='15 digits, given by the bank.', max_length=15)),
                 ('reference2', models.CharField(blank=True, default='', help_text='Sent in each code if given.', max_length=20)),
                 ('reference3', models.CharField(blank=True, default='', help_text='Sent in each code if given.', max_length=20)),
+                ('standby_bank', models.CharField(blank=True, db_default='', default='', help_text='Where new codes go while its bank fails.', max_length=20)),
+                ('standby_biller_id', models.CharField(blank=True, db_default='', default='', max_length=15)),
+                ('standby_reference2', models.CharField(blank=True, db_default='', default='', max_length=20)),
+                ('standby_reference3', models.CharField(blank=True, db_default='', default='', max_length=20)),
+                ('uses_standby', models.BooleanField(db_default=False, default=False, help_text='Its bank does not answer.', verbose_name='new codes go to the stand-by')),
+                ('bank_changed_at', models.DateTimeField(blank=True, help_text='When new codes last went to the other bank.', null=True)),
                 ('late_money', models.CharField(choices=[('review', 'review'), ('accept', 'Accept')], default='review', help_text='Whether a payment after the expiry of its code succeeds.', max_length=6, verbose_name='paid after expiry')),
                 ('refuses_open_reference', models.BooleanField(db_default=False, default=False, help_text='Refuse a QR code whose reference another open code has.', verbose_name='one open code per reference')),
                 ('holds_payers', models.CharField(choices=[('off', 'none'), ('no', 'if another person paid than the named client'), ('unknown', 'also if the bank reports too little about who paid')], db_default='off', default='off', help_text='Whether a payment is held whose payer is not the client whom the merchant named.', max_length=7, verbose_name='held payments')),
@@ -68,18 +86,6 @@ class Migration(migrations.Migration):
             options={
                 'permissions': [('suspend_merchant', 'Can suspend merchants, and lift that'), ('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_holds', 'Can decide which payments are held for their payer'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_page_settings', 'Can set how payment pages show a shop, and whom payers can ask'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
             },
-        ),
-        migrations.CreateModel(
-            name='BankConnection',
-            fields=[
-                ('merchant', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='bank_connection', serialize=False, to='merchants.merchant')),
-                ('bank', models.CharField(help_text='Name of the adapter in `banks`.', max_length=20)),
-                ('credentials_sealed', models.TextField(editable=False)),
-                ('address_secret_digest', models.BinaryField(unique=True)),
-                ('callers', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=43), blank=True, default=list, help_text='Networks from which the bank calls; none means any.', size=None)),
-                ('created_at', models.DateTimeField()),
-                ('updated_at', models.DateTimeField()),
-            ],
         ),
         migrations.CreateModel(
             name='PageSettings',
@@ -132,6 +138,23 @@ class Migration(migrations.Migration):
             model_name='merchant',
             constraint=models.UniqueConstraint(condition=models.Q(('biller_id', ''), _negated=True), fields=('bank', 'biller_id'), name='merchant_biller_unique'),
         ),
+        migrations.AddConstraint(
+            model_name='merchant',
+            constraint=models.UniqueConstraint(condition=models.Q(('standby_bank', ''), _negated=True), fields=('standby_bank', 'standby_biller_id'), name='merchant_standby_unique'),
+        ),
+        migrations.AddConstraint(
+            model_name='merchant',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('standby_bank', ''), ('standby_biller_id', ''), ('uses_standby', False)), models.Q(('mode', 'live'), ('standby_biller_id__regex', '^[0-9]{15}$'), models.Q(('standby_bank', ''), _negated=True), models.Q(('bank', ''), _negated=True), models.Q(('standby_bank', models.F('bank')), _negated=True)), _connector='OR'), name='merchant_standby_is_another_bank'),
+        ),
+        migrations.AddConstraint(
+            model_name='merchant',
+            constraint=models.CheckConstraint(condition=models.Q(('uses_standby', False), ('bank_changed_at__isnull', False), _connector='OR'), name='merchant_standby_since'),
+        ),
+        migrations.AddField(
+            model_name='bankconnection',
+            name='merchant',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='bank_connections', to='merchants.merchant'),
+        ),
         migrations.AddField(
             model_name='apikey',
             name='merchant',
@@ -149,6 +172,10 @@ class Migration(migrations.Migration):
             model_name='merchant',
             trigger=pgtrigger.compiler.Trigger(name='tax_id_is_checked', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.tax_id <> '' AND ascii(substr(NEW.tax_id, 13, 1)) - 48 <> mod(11 - mod(13 * (ascii(substr(NEW.tax_id, 1, 1)) - 48) + 12 * (ascii(substr(NEW.tax_id, 2, 1)) - 48) + 11 * (ascii(substr(NEW.tax_id, 3, 1)) - 48) + 10 * (ascii(substr(NEW.tax_id, 4, 1)) - 48) + 9 * (ascii(substr(NEW.tax_id, 5, 1)) - 48) + 8 * (ascii(substr(NEW.tax_id, 6, 1)) - 48) + 7 * (ascii(substr(NEW.tax_id, 7, 1)) - 48) + 6 * (ascii(substr(NEW.tax_id, 8, 1)) - 48) + 5 * (ascii(substr(NEW.tax_id, 9, 1)) - 48) + 4 * (ascii(substr(NEW.tax_id, 10, 1)) - 48) + 3 * (ascii(substr(NEW.tax_id, 11, 1)) - 48) + 2 * (ascii(substr(NEW.tax_id, 12, 1)) - 48), 11), 10))", func="RAISE EXCEPTION 'the tax id has another check digit' USING ERRCODE = 'check_violation';", hash='baba4a2be2765ca965fe202a90863465e712b041', operation='INSERT OR UPDATE', pgid='pgtrigger_tax_id_is_checked_23ff0', table='merchants_merchant', when='BEFORE')),
         ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='merchant',
+            trigger=pgtrigger.compiler.Trigger(name='keeps_used_standby', sql=core.database.triggers.TriggerSql(func="IF (OLD.bank_changed_at IS NOT NULL AND (NEW.bank_changed_at IS NULL OR (OLD.standby_bank, OLD.standby_biller_id) <> (NEW.standby_bank, NEW.standby_biller_id))) THEN RAISE EXCEPTION 'a merchant whose codes went to its stand-by keeps that bank and biller id' USING ERRCODE = 'check_violation'; END IF; RETURN NEW;", hash='b206f3f00e2db0b34ad127bacc4d0ca60634c5b2', operation='UPDATE', pgid='pgtrigger_keeps_used_standby_90950', table='merchants_merchant', when='BEFORE')),
+        ),
         migrations.AddIndex(
             model_name='pagesettings',
             index=models.Index(condition=models.Q(('logo__isnull', False)), fields=['logo_version'], name='pagesettings_by_logo'),
@@ -164,6 +191,10 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='pagesettings',
             trigger=pgtrigger.compiler.Trigger(name='logo_is_small_png', sql=core.database.triggers.TriggerSql(condition="WHEN (octet_length(NEW.logo) > 200000 OR substring(NEW.logo FOR 8) <> '\\x89504e470d0a1a0a'::bytea)", func="RAISE EXCEPTION 'a logo is a PNG of at most 200000 bytes' USING ERRCODE = 'check_violation';", hash='2c59ffb4ecac3671a0df2939bb641ae057b27122', operation='INSERT OR UPDATE', pgid='pgtrigger_logo_is_small_png_7b8d4', table='merchants_pagesettings', when='BEFORE')),
+        ),
+        migrations.AddConstraint(
+            model_name='bankconnection',
+            constraint=models.UniqueConstraint(fields=('merchant', 'bank'), name='bankconnection_one_at_each_bank'),
         ),
         migrations.AddConstraint(
             model_name='apikey',

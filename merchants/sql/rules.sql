@@ -39,3 +39,25 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
+
+
+-- A biller id of a bank belongs to one merchant, whether it is the first bank or the stand-by. The lock lets those who connect
+-- merchants at the same moment see each other.
+CREATE OR REPLACE FUNCTION merchants_check_billers() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('biller ids', 0));
+    IF EXISTS (
+        SELECT FROM public.merchants_merchant AS m WHERE m.id <> NEW.id AND (
+            NEW.standby_bank <> '' AND (m.bank, m.biller_id) = (NEW.standby_bank, NEW.standby_biller_id)
+            OR m.standby_bank <> '' AND (m.standby_bank, m.standby_biller_id) = (NEW.bank, NEW.biller_id)
+        )
+    ) THEN
+        RAISE EXCEPTION 'another merchant has this biller id' USING ERRCODE = 'unique_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER merchants_check_billers BEFORE INSERT OR UPDATE OF bank, biller_id, standby_bank, standby_biller_id
+    ON merchants_merchant FOR EACH ROW WHEN (NEW.bank NOT IN ('', 'sandbox')) EXECUTE FUNCTION merchants_check_billers();

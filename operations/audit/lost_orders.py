@@ -100,7 +100,7 @@ def _order(order_id: str, purpose: TransferPurpose, amount: int, **fields: Any) 
 
 def _ask_bank(order: TransferOrder, route: str, merchant_id: str) -> str:
     """The bank's answer about the order. Raises NotLost unless the bank has it, with this amount."""
-    sender = banks.sender(route, bank_connections.credentials_of(merchant_id))
+    sender = banks.sender(route, bank_connections.credentials_of(merchant_id, route))
     status = sender.inquire(order).status
     if status not in KNOWN:
         raise NotLost(f"{route} does not say that it has {order.order_id} with this amount: {status}.")

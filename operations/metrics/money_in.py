@@ -5,12 +5,13 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from prometheus_client.core import Metric
 
 import banks
 from core.database import rows
 from ledger import accounts
+from merchants.models import Merchant
 from operations.metrics.families import Labels, age, count, few, gauge, gauges
 from payments.card_models import OPEN_STATES
 from payments.models import CardCharge, Payment, PaymentStatus
@@ -65,6 +66,9 @@ def read(now: datetime) -> Iterator[Metric]:
     yield from _exceptions(now)
     yield from _settlements(now)
     yield _statements(now)
+    at_standby = Merchant.objects.filter(uses_standby=True).values_list("bank")
+    by_bank = dict.fromkeys(banks.LIVE_BANKS, 0) | dict(at_standby.annotate(found=Count("pk")))
+    yield gauges("merchants_at_standby", "bank", by_bank)
 
 
 def _exceptions(now: datetime) -> Iterator[Metric]:

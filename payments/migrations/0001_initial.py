@@ -91,6 +91,7 @@ class Migration(migrations.Migration):
             name='FeeTerms',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('is_of_standby', models.BooleanField(db_default=False, default=False, help_text='Of the second bank.', verbose_name='of the stand-by')),
                 ('starts_on', models.DateField(help_text='The first day, in Bangkok.')),
                 ('fixed', models.IntegerField(help_text='Satang for each payment.')),
                 ('rate', models.IntegerField(help_text='Hundredths of a percent of the payment: 80 is 0.80 %.')),
@@ -337,7 +338,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='feeterms',
-            constraint=models.UniqueConstraint(fields=('merchant', 'starts_on'), name='feeterms_once_a_day'),
+            constraint=models.UniqueConstraint(fields=('merchant', 'is_of_standby', 'starts_on'), name='feeterms_once_a_day'),
         ),
         migrations.AddConstraint(
             model_name='feeterms',

@@ -23,6 +23,7 @@ class Migration(migrations.Migration):
             name='QrCode',
             fields=[
                 ('payment', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='qr_code', serialize=False, to='payments.payment')),
+                ('bank', models.CharField(help_text='The bank of the biller id. The money of the code comes there.', max_length=20)),
                 ('biller_id', models.CharField(max_length=15)),
                 ('reference1', models.CharField(max_length=20)),
                 ('qr_data', models.CharField(max_length=512)),
@@ -45,7 +46,7 @@ class Migration(migrations.Migration):
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',
-            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."replaces_id" IS DISTINCT FROM NEW."replaces_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")) THEN RAISE EXCEPTION \'a QR code never changes\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='655e64d8e6b9ec90be6130d74e9763d9681f6eae', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
+            trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."merchant_id" IS DISTINCT FROM NEW."merchant_id" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."bank" IS DISTINCT FROM NEW."bank" OR OLD."biller_id" IS DISTINCT FROM NEW."biller_id" OR OLD."replaces_id" IS DISTINCT FROM NEW."replaces_id" OR OLD."reference1" IS DISTINCT FROM NEW."reference1" OR OLD."qr_data" IS DISTINCT FROM NEW."qr_data" OR OLD."created_at" IS DISTINCT FROM NEW."created_at")) THEN RAISE EXCEPTION \'a QR code never changes\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='44df6e48c45730aba7bab0ba89d4d13fd572d602', operation='UPDATE', pgid='pgtrigger_read_only_54388', table='qrcodes_qrcode', when='BEFORE')),
         ),
         pgtrigger.migrations.AddTrigger(
             model_name='qrcode',

@@ -25,6 +25,12 @@ BEGIN
     ) IS NOT TRUE THEN
         RAISE EXCEPTION 'there is no such payment of the code' USING ERRCODE = 'foreign_key_violation';
     END IF;
+    IF (
+        SELECT (NEW.bank, NEW.biller_id) IN ((m.bank, m.biller_id), (m.standby_bank, m.standby_biller_id))
+        FROM public.merchants_merchant AS m WHERE m.id = NEW.merchant_id
+    ) IS NOT TRUE THEN
+        RAISE EXCEPTION 'a code has a bank and a biller id of its merchant' USING ERRCODE = 'check_violation';
+    END IF;
     -- A code takes the place of one that ended unpaid, for the same sum and order, if no later payment of the order succeeded,
     -- for a week from the first code of the order (`services.RENEWABLE_FOR`).
     -- The unique index says: of one at most.

@@ -65,8 +65,8 @@ class PayeeFilter(MerchantFilter):
             return queryset
         theirs = Q(merchant__in=self.found)
         for each in self.found:
-            if each.biller_id:
-                theirs |= Q(merchant=None, bank=each.bank, biller_id=each.biller_id)
+            for terms in each.all_terms:
+                theirs |= Q(merchant=None, bank=terms.bank, biller_id=terms.biller_id)
         return queryset.filter(theirs)
 
 

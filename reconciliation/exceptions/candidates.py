@@ -19,6 +19,7 @@ from rapidfuzz.distance import Levenshtein
 
 from core import clock
 from core.database import rows
+from merchants.models import OF_MERCHANT
 from payments.models import Payment, PaymentStatus
 from qrcodes.models import QrCode
 from reconciliation.exceptions import explanations
@@ -43,7 +44,7 @@ SPELLINGS = (MAX_SPELLINGS, 1_500, 30)
 # reference, as each similar one does.
 FIND_CODES = f"""
 SELECT query.id, found.payment_id FROM reconciliation_banktransaction query
-JOIN merchants_merchant merchant ON merchant.bank = query.bank AND merchant.biller_id = query.biller_id
+JOIN merchants_merchant m ON (query.bank, query.biller_id) IN ({OF_MERCHANT})
 CROSS JOIN LATERAL (
     SELECT text, (length(text) + 2) / 3 AS size
     FROM regexp_replace(upper(query.reference1), '[^0-9A-Z]', '', 'g') AS normalized (text) OFFSET 0
@@ -51,7 +52,7 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT code.payment_id FROM (
         SELECT id, amount, status, created_at FROM payments_payment
-        WHERE merchant_id = merchant.id AND qr_code_id IS NOT NULL
+        WHERE merchant_id = m.id AND qr_code_id IS NOT NULL
             AND created_at BETWEEN query.paid_at - %(search_before)s
                 AND least(query.paid_at + %(search_after)s, query.received_at)
         ORDER BY created_at DESC, id DESC LIMIT %(max_searched)s
@@ -110,9 +111,7 @@ def compare(bank_transaction: BankTransaction, code: QrCode) -> Candidate | None
     """Compare a payment to the money; None if neither the reference nor the amount is similar."""
     payment = code.payment
     similar = compare_references(bank_transaction.reference1, code.reference1)
-    if code.merchant.bank != bank_transaction.bank or (
-        similar is None and bank_transaction.amount != payment.amount
-    ):
+    if code.bank != bank_transaction.bank or (similar is None and bank_transaction.amount != payment.amount):
         return None
     score, text = similar or (0, _("another reference"))
     if bank_transaction.biller_id != code.biller_id:

@@ -83,7 +83,7 @@ def _fee_of(notification: BankNotification) -> dict[str, Any]:
         return {}
     payment, named = bank_transaction.payment, bank_transaction.statement_line.named_fee
     assert payment is not None, "only the fee of a payment differs"
-    terms = fee_terms.terms_of(payment.merchant_id, bank_transaction.paid_at)
+    terms = fee_terms.terms_of(payment.merchant_id, bank_transaction.bank, bank_transaction.paid_at)
     by_terms = terms.fee_of(payment.received) if terms else NO_FEE
     taken, text = Fee(payment.fee or 0, payment.fee_vat or 0), _("%(fee)s, and %(vat)s VAT")
     fees = {"named": named, "by_terms": by_terms, "taken": taken}

@@ -113,8 +113,8 @@ def attach(bank_transaction_id: str, *, payment_id: str, note: str, now: datetim
     if payment is None:
         text = _("Payment %(payment)s is not waiting for a QR payment.")
         raise ActRefused(text % {"payment": payment_id})
-    if payment.merchant.bank != bank_transaction.bank:
-        text = _("Payment %(payment)s belongs to a merchant of another bank.")
+    if payment.qr_code.bank != bank_transaction.bank:
+        text = _("The code of payment %(payment)s is of another bank.")
         raise ActRefused(text % {"payment": payment_id})
     if (payee := returns.merchant_of_biller(bank_transaction)) not in (None, payment.merchant):
         text = _("This money was paid to %(payee)s: send it back, or attach it to one of their payments.")

@@ -5,6 +5,7 @@ whether there can be any.
 """
 
 from core.database import rows
+from merchants.models import OF_MERCHANT
 from payments.models import Payment
 from reconciliation.exceptions import candidates
 from reconciliation.models import BankTransaction
@@ -16,10 +17,11 @@ _OF_AMOUNT = """
     p.status IN ('pending', 'expired') AND e.reason = 'unmatched' AND e.amount = p.amount
     AND e.opened_at >= p.created_at
 """
-# Money of no payment belongs to the merchant that has its biller id now.
-_OF_BILLER = "e.bank = m.bank AND e.biller_id = m.biller_id AND m.biller_id <> ''"
+# Money of no payment belongs to the merchant that has its biller id now. One look for each of its banks.
 IS_POSSIBLE = f"""EXISTS (
-    SELECT FROM reconciliation_reconciliationexception e WHERE {_OF_BILLER} AND {_OF_AMOUNT}
+    SELECT FROM (VALUES {OF_MERCHANT}) AS own (bank, biller_id)
+    JOIN reconciliation_reconciliationexception e ON e.bank = own.bank AND e.biller_id = own.biller_id
+    WHERE own.biller_id <> '' AND {_OF_AMOUNT}
 )"""
 # Whether the reported reference is a part of that of code `c`, or has a third of it. Every similar one is so.
 _IS_SIMILAR = f"""
@@ -35,12 +37,12 @@ _IS_SIMILAR = f"""
 _FIRST = f"""
     JOIN (
         SELECT e.id, e.opened_at, {_IS_SIMILAR} AS is_similar
-        FROM payments_payment p JOIN merchants_merchant m ON m.id = p.merchant_id
-        JOIN qrcodes_qrcode c ON c.payment_id = p.id
+        FROM payments_payment p JOIN qrcodes_qrcode c ON c.payment_id = p.id
         JOIN reconciliation_reconciliationexception e
-            ON {_OF_BILLER} OR %s AND e.bank = m.bank AND NOT EXISTS (
-                SELECT FROM merchants_merchant m WHERE {_OF_BILLER}
-            )
+            ON e.bank = c.bank AND (e.biller_id = c.biller_id OR %s AND NOT EXISTS (
+                SELECT FROM merchants_merchant m
+                WHERE e.biller_id <> '' AND (e.bank, e.biller_id) IN ({OF_MERCHANT})
+            ))
         CROSS JOIN LATERAL (
             SELECT regexp_replace(upper(e.reference1), '[^0-9A-Z]', '', 'g') AS text
             OFFSET 0

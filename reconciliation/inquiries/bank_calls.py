@@ -72,7 +72,7 @@ def build_question(inquiry: AnyInquiry, now: datetime) -> InquiryRequest:
 def prepare_call(inquiry: AnyInquiry, now: datetime) -> Callable[[], InquiryResponse]:
     """Return the call, which uses no database. A bank without a connection counts as no answer."""
     try:
-        adapter = banks.get(inquiry.bank, bank_connections.credentials_of(inquiry.merchant_id))
+        adapter = banks.get(inquiry.bank, bank_connections.credentials_of(inquiry.merchant_id, inquiry.bank))
     except Exception:
         log.exception("inquiry %s cannot be made", inquiry)
         return lambda: InquiryResponse(InquiryOutcome.NO_ANSWER, 0)

@@ -7,7 +7,7 @@ Two limits apply, and each differs from the circuit breaker of transfers (`trans
 """
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
@@ -22,7 +22,7 @@ from core.database import rows
 from core.work import due_work
 from merchants.models import Merchant
 from payments.models import Payment
-from reconciliation.inquiries import bank_calls, schedule
+from reconciliation.inquiries import bank_calls, schedule, standby
 from reconciliation.inquiries.bank_calls import AnyInquiry, InquiryResponse
 from reconciliation.inquiries.rate_limit import CallBudget
 from reconciliation.inquiries.scan import IN_ORDER, OPEN_STATUSES
@@ -202,6 +202,9 @@ def finish(batch: InquiryBatch, answers: list[InquiryResponse], now: datetime) -
     _update_backoffs(rate_limit.bank, answered, silent, now)
     ours = BankRateLimit.objects.filter(pk=rate_limit.pk, available_at=rate_limit.available_at)
     ours.update(available_at=Now() + wait, silent_batches=silent_batches)
+    if silent:
+        unanswered = Counter(merchant for merchant, _ in results if merchant in silent)
+        standby.leave(rate_limit.bank, unanswered, is_bank_silent=silent_batches > 0, now=now)
 
 
 def _update_backoffs(bank: str, answered: set[str], silent: set[str], now: datetime) -> None:

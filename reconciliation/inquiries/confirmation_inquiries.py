@@ -13,7 +13,7 @@ import banks
 from banks import ReportedTransaction
 from core.database import rows
 from core.work import due_work
-from merchants.models import Merchant
+from merchants.models import OF_MERCHANT, Merchant
 from qrcodes.models import QrCode
 from reconciliation.inquiries import bank_calls, rate_limit, schedule
 from reconciliation.inquiries.bank_calls import InquiryResponse
@@ -35,24 +35,24 @@ log = logging.getLogger("reconciliation")
 # Seconds between two inquiries: a payer may wait for an unsigned notification, but not for a statement line.
 RETRY_SECONDS = {True: (1, 2, 5, 10, 30, 60, 300, 900, 3600), False: (60, 300, 900, 3600)}
 ALERT_AFTER = timedelta(minutes=5)
-CREATE = """
+CREATE = f"""
 INSERT INTO reconciliation_confirmationinquiry (
     bank, merchant_id, bank_transaction_id, bank_reference, biller_id, reference1, amount, paid_at, is_urgent,
     attempts, last_outcome, due_at, created_at
 )
-SELECT bank_transaction.bank, merchant.id, bank_transaction.id, '', bank_transaction.biller_id,
+SELECT bank_transaction.bank, m.id, bank_transaction.id, '', bank_transaction.biller_id,
     reference1, amount, paid_at, false, 0, '', %s, %s
-FROM reconciliation_banktransaction AS bank_transaction JOIN merchants_merchant AS merchant
-    ON merchant.bank = bank_transaction.bank AND merchant.biller_id = bank_transaction.biller_id
+FROM reconciliation_banktransaction AS bank_transaction JOIN merchants_merchant AS m
+    ON (bank_transaction.bank, bank_transaction.biller_id) IN ({OF_MERCHANT})
 WHERE bank_transaction.id = ANY(%s) AND reference1 <> ''
-"""
+"""  # noqa: S608
 
 
 def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransaction, now: datetime) -> None:
     """Store an unsigned notification and schedule an inquiry. Nothing is credited before the answer."""
-    merchant = Merchant.objects.filter(bank=bank, biller_id=notification.biller_id).first()
+    merchant = Merchant.objects.of_biller(bank, notification.biller_id)
     codes = QrCode.objects.filter(
-        reference1=notification.reference1, biller_id=notification.biller_id, merchant__bank=bank
+        reference1=notification.reference1, biller_id=notification.biller_id, bank=bank
     )
     has_moved = merchant is not None and merchant.moved_at is not None
     with transaction.atomic():

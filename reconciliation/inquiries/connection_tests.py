@@ -34,23 +34,25 @@ class ConnectionTest:
     milliseconds: int = 0
 
 
-def run(merchant: Merchant, *, now: datetime) -> ConnectionTest:
-    """Ask the merchant's bank once, within its rate limit and the time limit of inquiries.
+def run(merchant: Merchant, bank: str, *, now: datetime) -> ConnectionTest:
+    """Ask a bank of the merchant once, within its rate limit and the time limit of inquiries.
 
     A merchant whose inquiries are paused is tested too: staff want to know whether the bank answers again.
     """
     try:
-        adapter = banks.get(merchant.bank, bank_connections.credentials_of(merchant.pk))
+        adapter = banks.get(bank, bank_connections.credentials_of(merchant.pk, bank))
     except (UnknownBank, CannotOpen):
         return ConnectionTest("not_set_up")
-    question = InquiryRequest(merchant.biller_id, REFERENCE, AMOUNT, starts_at=now, ends_at=now)
+    question = InquiryRequest(
+        merchant.terms_at(bank).biller_id, REFERENCE, AMOUNT, starts_at=now, ends_at=now
+    )
     try:
-        with rate_limit.exclusive_call(merchant.bank):
+        with rate_limit.exclusive_call(bank):
             answer = bank_calls.ask(adapter, question)
     except BankBusy:
         return ConnectionTest("busy")
     is_unreadable = answer.outcome == InquiryOutcome.UNREADABLE
     outcome: ConnectionOutcome = answer.failure or ("unreadable" if is_unreadable else "answered")
     found = ConnectionTest(outcome, round(answer.seconds * 1000))
-    log.info("test of bank %s for %s: %s", merchant.bank, merchant.pk, found.outcome)
+    log.info("test of bank %s for %s: %s", bank, merchant.pk, found.outcome)
     return found

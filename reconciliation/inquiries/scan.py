@@ -83,12 +83,12 @@ def unconfirmed_payments(start: datetime, until: datetime) -> "QuerySet[Payment]
 @transaction.atomic
 def _create_batch(start: datetime, until: datetime, now: datetime) -> int:
     """Create inquiries in the order of ids, so that runs at once wait for each other and do not deadlock."""
-    found = unconfirmed_payments(start, until).filter(merchant__bank__in=banks.configured_banks())
-    needed = found.select_related("merchant").only("created_at", "expires_at", "merchant__bank")
+    found = unconfirmed_payments(start, until).filter(qr_code__bank__in=banks.configured_banks())
+    needed = found.select_related("qr_code").only("created_at", "expires_at", "qr_code__bank")
     rows.run(IN_ORDER, ())
     payments = list(needed.order_by("pk")[:BATCH_SIZE])
     if payments:
-        columns = [(each.pk, each.merchant.bank, schedule.inquiry_times(each)[0]) for each in payments]
+        columns = [(each.pk, each.qr_code.bank, schedule.inquiry_times(each)[0]) for each in payments]
         rows.run(CREATE, [now, *map(list, zip(*columns, strict=True))])
-        rate_limit.ensure_rows({each.merchant.bank for each in payments})
+        rate_limit.ensure_rows({each.qr_code.bank for each in payments})
     return len(payments)

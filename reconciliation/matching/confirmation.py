@@ -44,6 +44,7 @@ def confirm(bank_transaction: BankTransaction, now: datetime) -> None:
             amount=left,
             now=now,
         )
-    (by_terms,) = fee_terms.fees_of([(payment.merchant_id, payment.received, bank_transaction.paid_at)])
+    bank, paid_at = bank_transaction.bank, bank_transaction.paid_at
+    (by_terms,) = fee_terms.fees_of([(payment.merchant_id, bank, payment.received, paid_at)])
     fee = statement_fees.choose(bank_transaction, payment, payment.received, by_terms, now)
     payments.charge_fee(payment, fee, source=accounts.bank(bank_transaction.bank), now=now)

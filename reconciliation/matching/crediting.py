@@ -79,7 +79,10 @@ def _paid_payments(
     Nothing is read for money that a bank reports: if a statement has its line already, that line is due.
     """
     fees = fee_terms.fees_of(
-        [(payment.merchant_id, received, reported.paid_at) for reported, payment, received in paid]
+        [
+            (payment.merchant_id, reported.bank, received, reported.paid_at)
+            for reported, payment, received in paid
+        ]
     )
     found = []
     for (reported, payment, received), by_terms in zip(paid, fees, strict=True):

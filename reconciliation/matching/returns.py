@@ -195,7 +195,7 @@ def cancel_pending(bank_transaction: BankTransaction, *, now: datetime) -> bool:
 
 def merchant_of_biller(bank_transaction: BankTransaction) -> Merchant | None:
     """The merchant that the biller id belongs to."""
-    return Merchant.objects.filter(bank=bank_transaction.bank, biller_id=bank_transaction.biller_id).first()
+    return Merchant.objects.of_biller(bank_transaction.bank, bank_transaction.biller_id)
 
 
 def is_payers(bank_transaction: BankTransaction, bank_code: str, account: str) -> bool:

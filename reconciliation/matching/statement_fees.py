@@ -53,7 +53,9 @@ def choose(
     if line is None or line.named_fee == by_terms:
         return by_terms
     is_too_much = line.named_fee.total > received
-    if is_too_much or fee_terms.terms_of(payment.merchant_id, bank_transaction.paid_at):
+    if is_too_much or fee_terms.terms_of(
+        payment.merchant_id, bank_transaction.bank, bank_transaction.paid_at
+    ):
         result = NotificationResult.FEE_DIFFERS
         if not BankNotification.objects.filter(bank_transaction=bank_transaction, result=result).exists():
             _store(bank_transaction, line.line, result, now)

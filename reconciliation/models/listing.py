@@ -147,8 +147,8 @@ def show_order(subject: Refund | TransferContradiction) -> None:
 def name_merchants(shown: Iterable[ReconciliationException]) -> None:
     """Fill in the merchants of money of no payment: those that have its biller ids now."""
     unnamed = [row for row in shown if row.merchant_id is None and row.biller_id]
-    known = Merchant.objects.filter(biller_id__in={row.biller_id for row in unnamed})
-    owners = {(each.bank, each.biller_id): each for each in known}
+    known = Merchant.objects.of_billers({row.biller_id for row in unnamed})
+    owners = {(terms.bank, terms.biller_id): each for each in known for terms in each.all_terms}
     for row in unnamed:
         row.merchant = owners.get((row.bank, row.biller_id))
 

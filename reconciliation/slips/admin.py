@@ -153,6 +153,6 @@ def _ask_form(result: SlipCheck) -> AskBankForm | None:
     """None if the transfer is known, or if no bank can be asked about it."""
     if result.bank_transaction is not None or result.sending_bank == checking.TRUEMONEY:
         return None
-    if result.claimed_payment_id and checking.merchant_for(result.claimed_payment_id) is None:
+    if result.claimed_payment_id and checking.bank_for(result.claimed_payment_id) is None:
         return None
     return AskBankForm(initial={"payment_or_merchant_id": result.claimed_payment_id})

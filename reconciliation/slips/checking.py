@@ -145,57 +145,58 @@ class BankCheckResult:
     is_inquiry_scheduled: bool = False
 
 
-def merchant_for(payment_or_merchant_id: str) -> Merchant | None:
-    """The merchant, or the merchant of the payment, if its bank can look up slips."""
-    payment = Payment.objects.select_related("merchant").filter(pk=payment_or_merchant_id).first()
-    merchant: Merchant | None = (
-        payment.merchant if payment else Merchant.objects.filter(pk=payment_or_merchant_id).first()
-    )
-    return merchant if merchant is not None and banks.supports_slip_lookup(merchant.bank) else None
+def bank_for(payment_or_merchant_id: str) -> tuple[Merchant, str] | None:
+    """The merchant, or that of the payment, and the bank of its code, if this bank can look up slips."""
+    paid = Payment.objects.select_related("merchant", "qr_code").filter(pk=payment_or_merchant_id).first()
+    merchant = paid.merchant if paid else Merchant.objects.filter(pk=payment_or_merchant_id).first()
+    if merchant is None:
+        return None
+    bank = paid.qr_code.bank if paid and paid.qr_code_id else merchant.bank
+    return (merchant, bank) if banks.supports_slip_lookup(bank) else None
 
 
 def ask_bank(
     slip_check: SlipCheck, *, payment_or_merchant_id: str, now: Callable[[], datetime]
 ) -> BankCheckResult:
     """Ask the bank of this payment or merchant. Raises BankCheckFailed."""
-    merchant = merchant_for(payment_or_merchant_id)
-    if merchant is None or slip_check.sending_bank == TRUEMONEY:  # banks know no slips of wallets
+    found = bank_for(payment_or_merchant_id)
+    if found is None or slip_check.sending_bank == TRUEMONEY:  # banks know no slips of wallets
         raise BankCheckFailed(
             _("No bank can be asked: enter a payment or a merchant whose bank can look up slips.")
         )
     if find_transactions(slip_check.sending_bank, slip_check.transaction_id):
         raise BankCheckFailed(_("The bank has reported this transfer meanwhile: check the slip again."))
-    return look_up(merchant, Slip(slip_check.sending_bank, slip_check.transaction_id), now=now)
+    return look_up(*found, Slip(slip_check.sending_bank, slip_check.transaction_id), now=now)
 
 
-def look_up(merchant: Merchant, slip: Slip, *, now: Callable[[], datetime]) -> BankCheckResult:
-    """Ask the bank of a merchant, which can look up slips: one call within the bank's rate limit.
+def look_up(merchant: Merchant, bank: str, slip: Slip, *, now: Callable[[], datetime]) -> BankCheckResult:
+    """Ask a bank of a merchant, which can look up slips: one call within the bank's rate limit.
 
     Raises BankCheckFailed.
     """
-    transfer = _request_transfer(merchant, slip)
+    transfer = _request_transfer(merchant, bank, slip)
     payment: Payment | None = None
     if transfer is not None:
-        found = Payment.objects.filter(qr_code__reference1=transfer.reference1, merchant__bank=merchant.bank)
+        found = Payment.objects.filter(qr_code__reference1=transfer.reference1, qr_code__bank=bank)
         if transfer.biller_id:
             found = found.filter(qr_code__biller_id=transfer.biller_id)
         payment = found.select_related("merchant").first()
     if payment is None or payment.status not in OPEN_STATUSES:
         return BankCheckResult(merchant, transfer, payment)
     at = now()
-    due, new = {"due_at": at}, {"due_at": at, "bank": payment.merchant.bank, "created_at": at}
+    due, new = {"due_at": at}, {"due_at": at, "bank": bank, "created_at": at}
     Inquiry.objects.update_or_create(payment=payment, defaults=due, create_defaults=new)
     return BankCheckResult(merchant, transfer, payment, is_inquiry_scheduled=True)
 
 
-def _request_transfer(merchant: Merchant, slip: Slip) -> SlipTransfer | None:
+def _request_transfer(merchant: Merchant, bank: str, slip: Slip) -> SlipTransfer | None:
     try:
-        adapter = banks.get(merchant.bank, bank_connections.credentials_of(merchant.id))
-        assert isinstance(adapter, SlipLookup), "`merchant_for` checks this"
+        adapter = banks.get(bank, bank_connections.credentials_of(merchant.id, bank))
+        assert isinstance(adapter, SlipLookup), "`bank_for` checks this"
         room = rate_limits.consume(f"slip-questions:{merchant.id}", QUESTION_RATE)
         if room is not None and not room.allowed:
             raise rate_limit.BankBusy
-        with rate_limit.exclusive_call(merchant.bank, is_about_slip=True):
+        with rate_limit.exclusive_call(bank, is_about_slip=True):
             return adapter.look_up_slip(slip)
     except (UnknownBank, CannotOpen):
         log.error("the bank of merchant %s cannot be asked", merchant.id)

@@ -101,7 +101,7 @@ def _of_report(merchant: Merchant, money: BankTransaction) -> tuple[SlipVerdict,
     payment = money.payment
     if payment is None or payment.merchant_id != merchant.id:
         # Without a merchant, its reference is unknown.
-        is_own = payment is None and (money.bank, money.biller_id) == (merchant.bank, merchant.biller_id)
+        is_own = payment is None and merchant.has_biller(money.bank, money.biller_id)
         return SlipVerdict.UNKNOWN if is_own else SlipVerdict.WRONG_RECEIVER, None
     if (
         money.resolution_state in WENT_BACK
@@ -120,14 +120,14 @@ def _of_question(
     if slip.sending_bank == checking.TRUEMONEY or not banks.supports_slip_lookup(merchant.bank):
         return SlipVerdict.UNKNOWN, None
     try:
-        answer = checking.look_up(merchant, slip, now=now)
+        answer = checking.look_up(merchant, merchant.bank, slip, now=now)
     except BankCheckFailed:
         return SlipVerdict.UNKNOWN, None
     transfer, payment = answer.transfer, answer.payment
-    if transfer is None:
-        return SlipVerdict.NOT_FOUND, None
+    if transfer is None:  # the other bank of the merchant may have got it
+        return SlipVerdict.UNKNOWN if merchant.bank_changed_at else SlipVerdict.NOT_FOUND, None
     if payment is None or payment.merchant_id != merchant.id:
-        is_own = payment is None and transfer.biller_id == merchant.biller_id != ""
+        is_own = payment is None and merchant.has_biller(merchant.bank, transfer.biller_id)
         return SlipVerdict.UNKNOWN if is_own else SlipVerdict.WRONG_RECEIVER, None
     money = BankTransaction(
         kind=BankTransactionKind.CREDIT,

@@ -48,8 +48,7 @@ BEGIN
         payment_ids[place] := (
             SELECT CASE t.match_result WHEN '' THEN (
                 SELECT code.payment_id FROM qrcodes_qrcode AS code
-                JOIN merchants_merchant AS merchant ON merchant.id = code.merchant_id
-                WHERE code.reference1 = t.reference1 AND code.biller_id = t.biller_id AND merchant.bank = t.bank
+                WHERE code.reference1 = t.reference1 AND code.biller_id = t.biller_id AND code.bank = t.bank
             ) ELSE t.payment_id END
             FROM reconciliation_banktransaction AS t WHERE t.id = ids[place]
         );

@@ -230,7 +230,8 @@ def _check_bank(file: StatementFile, biller_ids: set[str], *, bank: str) -> None
     code = banks.bank_code_of(bank)
     if code and file.bank_code not in ("", code):
         raise InvalidStatementFile(f"It was written by the bank {file.bank_code}, but {bank} is {code}.")
-    owners = list(Merchant.objects.filter(biller_id__in=biller_ids).values_list("biller_id", "bank"))
+    known = [terms for each in Merchant.objects.of_billers(biller_ids) for terms in each.all_terms]
+    owners = [(terms.biller_id, terms.bank) for terms in known if terms.biller_id in biller_ids]
     of_this_bank = {biller_id for biller_id, owner in owners if owner == bank}
     of_other_banks = [(biller_id, owner) for biller_id, owner in owners if biller_id not in of_this_bank]
     if of_other_banks:

@@ -75,12 +75,12 @@ def test_connected_merchant_creates_qr_codes_with_the_own_biller_id(live: Shop) 
 
 def test_decrypted_connection_has_credentials_for_adapter(live: Shop) -> None:
     connect(live)
-    connection = bank_connections.credentials_of(live.merchant.id)
+    connection = bank_connections.credentials_of(live.merchant.id, "scb")
     assert connection is not None
     assert connection.biller_id == BILLER_ID
     assert connection.credentials == SCB_CREDENTIALS | {"api_url": "https://api.partners.scb/partners"}
     assert isinstance(banks.get("scb", connection), Scb)
-    assert bank_connections.credentials_of(open_shop("Nobody").merchant.id) is None
+    assert bank_connections.credentials_of(open_shop("Nobody").merchant.id, "scb") is None
 
 
 def test_bank_connection_table_contains_no_plain_secret(live: Shop) -> None:
@@ -270,7 +270,7 @@ def test_bank_url_with_http_is_allowed_on_loopback_only(live: Shop, address: str
         live,
         ConnectionConfig(**vars_of(SCB_CONFIG) | {"credentials": SCB_CREDENTIALS | {"api_url": address}}),
     )
-    connection = bank_connections.credentials_of(live.merchant.id)
+    connection = bank_connections.credentials_of(live.merchant.id, "scb")
     assert connection is not None
     assert connection.credentials["api_url"] == address.rstrip("/")
 
@@ -282,7 +282,7 @@ def test_setting_allows_another_host_of_the_api(live: Shop, settings: Settings) 
         live,
         ConnectionConfig(**vars_of(SCB_CONFIG) | {"credentials": SCB_CREDENTIALS | {"api_url": address}}),
     )
-    found = bank_connections.credentials_of(live.merchant.id)
+    found = bank_connections.credentials_of(live.merchant.id, "scb")
     assert found is not None and found.credentials["api_url"] == address
 
 
@@ -395,7 +395,9 @@ def test_connect_command_reports_missing_file(live: Shop) -> None:
 def test_console_shows_connection_without_secrets(live: Shop, admin_client: Client) -> None:
     secret = address_secret(live, BBL_CONFIG)
     listed = admin_client.get("/admin/merchants/bankconnection/")
-    shown = admin_client.get(f"/admin/merchants/bankconnection/{live.merchant.id}/change/").content.decode()
+    shown = admin_client.get(
+        f"/admin/merchants/bankconnection/{live.merchant.bank_connections.get().pk}/change/"
+    ).content.decode()
     assert listed.status_code == 200
     assert "private_key: set" in shown
     assert "consumer_secret: set" in shown

@@ -54,7 +54,7 @@ def renew(client: Client, shop: Shop, **changes: str) -> str:
 
 
 def credentials(shop: Shop) -> dict[str, str]:
-    found = bank_connections.credentials_of(shop.merchant.pk)
+    found = bank_connections.credentials_of(shop.merchant.pk, shop.merchant.bank_connections.get().bank)
     assert found is not None
     return dict(found.credentials)
 
@@ -104,7 +104,8 @@ def test_staff_connect_a_bank_and_see_its_address_once(live: Shop, malee: Client
 def test_connection_is_recorded_without_secrets(live: Shop, malee: Client) -> None:
     secret = connect(malee, live)
     record = acts_of_staff().get()
-    assert (record.act, record.object_id, record.reason) == ("bank_connected", live.merchant.pk, REASON)
+    connection = live.merchant.bank_connections.get()
+    assert (record.act, record.object_id, record.reason) == ("bank_connected", str(connection.pk), REASON)
     written = str(list(acts_of_staff().values()))
     assert SECRET not in written and secret not in written
 
@@ -176,7 +177,7 @@ def test_renewal_shows_all_but_secrets(live: Shop, malee: Client) -> None:
 def test_renewal_keeps_secrets_that_are_left_empty(live: Shop, malee: Client) -> None:
     address = connect(malee, live)
     page = renew(malee, live, reference2="SHOP8", secret_application_key="new-key")
-    assert "Renew the connection: done." in page and not ADDRESS.search(page)
+    assert "Renew the connection to Siam Commercial Bank: done." in page and not ADDRESS.search(page)
     assert credentials(live) == {
         "application_key": "new-key",
         "application_secret": SECRET,

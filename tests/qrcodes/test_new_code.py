@@ -240,6 +240,7 @@ def _insert_copy(shop: Shop, new: QrCode, replaces: str) -> None:
         merchant=shop.merchant,
         payment=payment,
         replaces_id=replaces,
+        bank=new.bank,
         biller_id=new.biller_id,
         reference1=payment.pk[-20:],
         qr_data=json.dumps(payment.pk),

@@ -95,7 +95,7 @@ def test_silent_bank_of_one_merchant_does_not_stop_transfers_of_another_merchant
 ) -> None:
     bank = Bank(sends=[TransferResult("succeeded")])
     monkeypatch.setattr(banks, "sender", lambda route, link=None: bank)
-    monkeypatch.setattr("transfers.services.bank_connections.credentials_of", lambda merchant_id: None)
+    monkeypatch.setattr("transfers.services.bank_connections.credentials_of", lambda merchant_id, bank: None)
     fail_calls(SCB)
     queued_at("bank:scb", "mch_1")
     other = queued_at("bank:scb", "mch_2")

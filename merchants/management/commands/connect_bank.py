@@ -37,6 +37,7 @@ class Command(MerchantCommand, SealingCommand):
             help="Networks that the bank calls from. Left out, also when renewing: any.",
         )
         parser.add_argument("--renew-address", action="store_true", help="The old address stops working.")
+        parser.add_argument("--standby", action="store_true", help="For codes while its first bank fails.")
         command_output.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
@@ -49,11 +50,12 @@ class Command(MerchantCommand, SealingCommand):
             config=config,
             now=clock.now(),
             renew_address=options["renew_address"],
+            is_standby=options["standby"],
         )
         values: command_output.Values = {
             "merchant_id": connection.merchant_id,
             "bank": connection.bank,
-            "biller_id": connection.merchant.biller_id,
+            "biller_id": config.biller_id,
             "callers": ", ".join(connection.callers) or "any",
             "callback_url": bank_connections.notification_url(connection, secret) if secret else None,
         }

@@ -76,12 +76,12 @@ JOIN links_paymentlink AS link ON link.id = code.link_id
 JOIN payments_payment AS payment ON payment.id = code.payment_id AND payment.merchant_id = link.merchant_id
     AND payment.amount BETWEEN coalesce(link.amount, link.amount_min) AND coalesce(link.amount, link.amount_max)
 
--- rule: bank transactions have the biller and the reference of the code of their payment
+-- rule: bank transactions have the bank, the biller and the reference of the code of their payment
 SELECT id, 'its own' FROM reconciliation_banktransaction AS bank_transaction WHERE {OF_CODE}
 -- found
 SELECT bank_transaction.id, 'its own' FROM reconciliation_banktransaction AS bank_transaction
 JOIN qrcodes_qrcode AS code ON code.payment_id = bank_transaction.payment_id
-    AND code.biller_id = bank_transaction.biller_id AND code.reference1 = bank_transaction.reference1
+    AND code.bank = bank_transaction.bank AND code.biller_id = bank_transaction.biller_id AND code.reference1 = bank_transaction.reference1
 WHERE {OF_CODE} AND kind = CASE match_result WHEN 'declined' THEN 'decline' ELSE 'credit' END
 
 -- rule: each succeeded payment, and no other, has its journal
