@@ -15,6 +15,7 @@ from banks.sandbox import SandboxBank
 from core import clock, ids
 from core.thai import thaiqr
 from payments.models import Payment
+from qrcodes.models import QrCode
 from reconciliation.inquiries import bank_calls, batches, scan
 from reconciliation.inquiries import services as inquiries
 from reconciliation.models import BankRateLimit, Inquiry, InquiryAnswer
@@ -132,9 +133,16 @@ def outcomes() -> list[str]:
 
 
 def create_payments(shop: Shop, at: datetime, count: int = 1, **fields: Any) -> list[str]:
-    """Create payments without QR codes and return their ids."""
+    """Create payments and the rows of their codes, and return their ids."""
     payments = PaymentFactory.build_batch(count, merchant=shop.merchant, created_at=at, **fields)
-    return [payment.id for payment in Payment.objects.bulk_create(payments)]
+    Payment.objects.bulk_create(payments)
+    terms = {"bank": shop.merchant.bank, "biller_id": shop.merchant.biller_id, "qr_data": "-"}
+    QrCode.objects.bulk_create(
+        QrCode(merchant=each.merchant, payment=each, reference1=each.pk[-20:], created_at=at, **terms)
+        for each in payments
+        if each.qr_code_id
+    )
+    return [payment.id for payment in payments]
 
 
 def copy_ten_thousand(shop: Shop, at: datetime) -> None:

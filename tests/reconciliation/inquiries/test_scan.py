@@ -81,6 +81,7 @@ def test_inquiry_scan_finds_only_open_qr_payments(shop: Shop, scanned_until: dat
 
 def test_inquiry_scan_skips_banks_that_are_not_configured(shop: Shop, scanned_until: datetime) -> None:
     Merchant.objects.update(mode="live", bank="branch")
+    shop.merchant.refresh_from_db()
     create_payments(shop, scanned_until)
     assert scan.create_inquiries(now=scanned_until + HOUR) == 0
 
