@@ -30,7 +30,8 @@ BEAT_SCHEDULE = [
     ("carry out withdrawals", "withdrawals.run_due", 1.0, "transfers"),
     ("inquire card payments", "payments.inquire_due", 1.0, "cards"),
     ("read settlements", "settlements.read", 600.0, "cards"),
-    ("inquire payments", "reconciliation.inquire_due", 1.0, "inquiries"),
+    # A bank may be asked a second after its last answer: runs at that pace would come just too early.
+    ("inquire payments", "reconciliation.inquire_due", 0.5, "inquiries"),
     # To the first banks of merchants whose new codes go to the stand-by.
     ("return codes to banks", "reconciliation.return_codes", 15.0, "inquiries"),
     # Applies what a crash left unprocessed.

@@ -20,7 +20,7 @@ from reconciliation.models import Backoff, BankNotification, ReportSource
 # One lost call is not a failing bank. In one batch, or in two batches in a row.
 SILENT_INQUIRIES, SILENT_BATCHES = 2, 2
 # A bank whose notifications come does not fail: its codes are paid and confirmed.
-QUIET = timedelta(milliseconds=500)
+QUIET = timedelta(milliseconds=250)
 # At least so long at the stand-by, so that a bank which comes and goes moves codes twice a minute at most.
 STAY = timedelta(minutes=1)
 IS_BANK_DOWN = {"timeout", "unreachable"}

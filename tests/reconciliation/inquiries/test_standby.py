@@ -129,7 +129,7 @@ def test_bank_whose_notifications_come_keeps_its_codes(
         path = f"/banks/scb/notifications/{addresses['scb']}"
         body = fake_scb.confirmation()
         assert new_client().post(path, body, content_type="application/json").status_code == 200
-        sweep(0.4)
+        sweep(0.2)
         assert not uses_standby(live)
         sweep(20)
     assert uses_standby(live)
