@@ -89,7 +89,7 @@ def withdraw(shop: Shop, amount: int) -> Any:
     )
 
 
-def set_terms(shop: Shop, at: datetime, **terms: int) -> FeeTerms:
+def set_terms(shop: Shop, at: datetime, **terms: Any) -> FeeTerms:
     """Terms that begin on the day after `at`."""
     day = at.astimezone(BANGKOK).date() + timedelta(days=1)
     values = {"fixed": 0, "rate": 0, "vat_rate": 700} | terms

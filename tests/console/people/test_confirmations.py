@@ -55,7 +55,7 @@ UNCONFIRMED_ACTS = {
     Act.TAX_DETAILS_SET, Act.CONNECTION_TESTED, Act.TRANSFERS_PAUSED, Act.COMPANY_CONNECTED,
     Act.INVITATION_ACCEPTED, Act.SHOP_VIEWED, Act.SESSIONS_ENDED, Act.EXPORTED, Act.ENDPOINT_TESTED,
     Act.LOCKOUT_LIFTED, Act.NOTED, Act.HANDED_OVER, Act.ANSWERED,
-    Act.ERASED,  # only by a command or the clock
+    Act.ERASED, Act.CODES_MOVED,  # only by a command or the clock
     Act.MERCHANT_MOVED, Act.MOVE_CANCELED, Act.MERCHANT_IMPORTED,  # only by commands
 }  # fmt: skip
 # Decisions about exceptions: money goes where it was meant to go, or stays where it is.

@@ -114,6 +114,7 @@ def test_every_metric_has_help_text_and_type(db: None) -> None:
         "settlements_late": "gauge",
         "settlement_questions_open": "gauge",
         "settlement_questions_oldest_seconds": "gauge",
+        "merchants_at_standby": "gauge",
         "statement_age_seconds": "gauge",
         "job_enabled": "gauge",
         "job_last_success_timestamp_seconds": "gauge",
