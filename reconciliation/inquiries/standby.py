@@ -23,7 +23,8 @@ SILENT_INQUIRIES, SILENT_BATCHES = 2, 2
 QUIET = timedelta(milliseconds=250)
 # At least so long at the stand-by, so that a bank which comes and goes moves codes twice a minute at most.
 STAY = timedelta(minutes=1)
-IS_BANK_DOWN = {"timeout", "unreachable"}
+# Outcomes of a test that say nothing about the other merchants of the bank.
+OF_ONE_MERCHANT = {"answered", "credentials", "not_set_up"}
 
 
 def leave(bank: str, unanswered: Counter[str], *, is_bank_silent: bool, now: datetime) -> None:
@@ -57,7 +58,7 @@ def return_codes(*, now: Callable[[], datetime]) -> None:
         if merchant.bank in down:
             continue
         outcome = connection_tests.run(merchant, merchant.bank, now=now()).outcome
-        if outcome in IS_BANK_DOWN:
+        if outcome not in OF_ONE_MERCHANT:
             down.add(merchant.bank)
         if outcome == "answered":
             Backoff.objects.filter(bank=merchant.bank, merchant=merchant).delete()

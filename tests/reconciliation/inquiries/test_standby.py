@@ -162,6 +162,22 @@ def test_codes_return_when_the_bank_answers_again(live: Shop, scb: MortalScb) ->
     assert biller_of(live.qr_code()) == SCB_BILLER
 
 
+def test_bank_that_is_down_is_asked_once_for_all_its_merchants(
+    live: Shop, scb: MortalScb, bbl: FakeBbl
+) -> None:
+    other = open_shop("Other", mode="live")
+    scb.connect(other, "0" * 15)
+    connect_standby(other, bbl, biller_id="1" * 15)
+    fail_over(live, scb)
+    bank_connections.move_codes(other.merchant.pk, to_standby=True, now=clock.now())
+    before = len(scb.requests)
+    return_after(2 * MINUTE)
+    assert len(scb.requests) - before == 1
+    scb.is_dead = False
+    return_after(2 * MINUTE)
+    assert [uses_standby(shop) for shop in (live, other)] == [False, False]
+
+
 def test_money_of_both_banks_is_credited_to_its_codes(
     live: Shop, scb: MortalScb, bbl: FakeBbl, addresses: dict[str, str]
 ) -> None:
