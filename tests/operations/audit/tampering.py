@@ -187,7 +187,7 @@ TAMPERINGS = {
         "UPDATE links_paymentlink SET merchant_id = 'mch_x'",
         "DELETE FROM links_linkcode",
     ],
-    "bank transactions have the biller and the reference of the code of their payment": [
+    "bank transactions have the bank, the biller and the reference of the code of their payment": [
         f"UPDATE reconciliation_banktransaction SET reference1 = 'X' WHERE id = {APPLIED}",
         f"UPDATE reconciliation_banktransaction SET biller_id = 'X' WHERE id = {APPLIED}",
         f"UPDATE reconciliation_banktransaction SET kind = 'decline' WHERE id = {APPLIED}",
