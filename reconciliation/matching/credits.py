@@ -131,7 +131,7 @@ def foresee(bank_transactions: Sequence[BankTransaction], *, paid: set[str]) -> 
     """
     codes = QrCode.objects.filter(
         reference1__in={each.reference1 for each in bank_transactions},
-        merchant__bank__in={each.bank for each in bank_transactions},
+        bank__in={each.bank for each in bank_transactions},
     ).select_related("payment__merchant")
     payments = {(code.reference1, code.biller_id): code.payment for code in codes}
     for each in bank_transactions:
