@@ -32,7 +32,7 @@ from operations.moving.file import Unusable
 from reconciliation.models import ScanCursor
 
 # They write what no row of the file has.
-KEPT_TRIGGERS = ("count_inserted", "audit_trail_wait_for_link")
+KEPT_TRIGGERS = ("count_inserted", "audit_trail_wait_for_link", "merchants_check_billers")
 FIND_TRIGGERS = "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname = ANY(%s)"
 NOT_OWN = "The file has rows of other merchants or tables."
 MAX_FINDINGS = 5

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Any, TypeVar
 
 from django.db import transaction
-from django.db.models import F, OuterRef, QuerySet, Subquery, TextField
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, Coalesce, Now
 
 import banks
@@ -99,7 +99,8 @@ def start(now: datetime) -> InquiryBatch | None:
 def _select(rate_limit: BankRateLimit, now: datetime, budget: CallBudget) -> list[AnyInquiry]:
     """Lease inquiries of one priority first, and fill the budget with the other."""
     pauses = Backoff.objects.filter(bank=rate_limit.bank, retry_at__gt=now)
-    moved = Merchant.objects.filter(bank=rate_limit.bank, moved_at__isnull=False)
+    at_bank = Q(bank=rate_limit.bank) | Q(standby_bank=rate_limit.bank)
+    moved = Merchant.objects.filter(at_bank, moved_at__isnull=False)
     paused = {*pauses.values_list("merchant", flat=True), *moved.values_list("pk", flat=True)}
     is_usual = rate_limit.batch_count % LOW_PRIORITY_FIRST_EVERY
     picked: list[AnyInquiry] = []

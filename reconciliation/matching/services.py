@@ -51,11 +51,12 @@ def apply_report(bank_transaction: BankTransaction, *, now: datetime) -> None:
 
 def apply_unapplied(*, now: datetime, batch: int = 500) -> int:
     """Apply bank transactions that a crash left unmatched, and fees of statement lines. Returns how many."""
-    moved = Merchant.objects.filter(moved_at__isnull=False).values("biller_id")  # applied where they are now
+    moved = Merchant.objects.filter(moved_at__isnull=False)  # their money is applied where they are now
     unapplied = (
         BankTransaction.objects.not_matched()
         .filter(received_at__lte=now - UNAPPLIED_AFTER)
-        .exclude(biller_id__in=moved)
+        .exclude(biller_id__in=moved.values("biller_id"))
+        .exclude(biller_id__in=moved.exclude(standby_bank="").values("standby_biller_id"))
         .order_by("received_at")
     )
     found = list(unapplied.values_list("pk", flat=True)[:batch])

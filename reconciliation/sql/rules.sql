@@ -307,7 +307,8 @@ CREATE OR REPLACE FUNCTION reconciliation_check_here() RETURNS trigger
 BEGIN
     IF EXISTS (
         SELECT FROM public.merchants_merchant
-        WHERE bank = NEW.bank AND biller_id = NEW.biller_id AND biller_id <> '' AND moved_at IS NOT NULL
+        WHERE (NEW.bank, NEW.biller_id) IN ((bank, biller_id), (standby_bank, standby_biller_id))
+            AND NEW.biller_id <> '' AND moved_at IS NOT NULL
     ) THEN
         RAISE EXCEPTION 'the merchant of biller % has moved', NEW.biller_id USING ERRCODE = 'check_violation';
     END IF;

@@ -75,9 +75,8 @@ def store_lines(
     hold()
     bank = statement.bank
     rows.run(SHARE_LINES, [bank])
-    moved = set(
-        Merchant.objects.filter(bank=bank, moved_at__isnull=False).values_list("biller_id", flat=True)
-    )
+    gone = Merchant.objects.filter(moved_at__isnull=False)
+    moved = {terms.biller_id for each in gone for terms in each.all_terms if terms.bank == bank}
     for line in file_lines:
         if line.biller_id and line.biller_id in moved:
             line.parsed, line.content, line.error = None, line.raw, "it is of a merchant that has moved"
