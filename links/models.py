@@ -172,9 +172,7 @@ class LinkCode(models.Model):
     class Meta:
         default_permissions = ()
         triggers = [triggers.append_only("who made a code of a link never changes")]
-        constraints = [
-            models.UniqueConstraint(fields=["link", "visitor", "number"], name="linkcode_once"),
-        ]
+        constraints = [models.UniqueConstraint(fields=["link", "visitor", "number"], name="linkcode_once")]
 
     def __str__(self) -> str:
         return f"{self.link_id} {self.payment_id}"

@@ -19,11 +19,7 @@ from merchants.admin_filters import NewestOfMerchantFilter
 from reconciliation.exceptions import detail_page, payer_names
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
 from reconciliation.exceptions.transfer_acts import TRANSFER_ACTS
-from reconciliation.inquiries.admin import (
-    ConfirmationInquiryAdmin,
-    InquiryAdmin,
-    InquiryAnswerAdmin,
-)
+from reconciliation.inquiries.admin import ConfirmationInquiryAdmin, InquiryAdmin, InquiryAnswerAdmin
 from reconciliation.models import (
     BankNotification,
     BankTransaction,

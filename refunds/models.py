@@ -129,10 +129,7 @@ class Refund(StateMachine, CausedRow):
     objects = RefundQuerySet.as_manager()
 
     class Meta:
-        permissions = [
-            ("create_refund", "Can refund payments"),
-            ("cancel_refund", "Can cancel refunds"),
-        ]
+        permissions = [("create_refund", "Can refund payments"), ("cancel_refund", "Can cancel refunds")]
         triggers = [
             triggers.keep_rows("a refund is never deleted"),
             triggers.Refuse(

@@ -12,12 +12,7 @@ from banks import SettledItem as ReportedItem
 from banks.base import SettledItemKind
 from settlements import items
 from settlements.errors import NothingToBook, QuestionClosed
-from settlements.models import (
-    OF_FAILED_TRANSFERS,
-    AcquirerTransfer,
-    AcquirerTransferState,
-    OpenQuestion,
-)
+from settlements.models import OF_FAILED_TRANSFERS, AcquirerTransfer, AcquirerTransferState, OpenQuestion
 
 
 def candidates(question: OpenQuestion) -> "QuerySet[AcquirerTransfer]":

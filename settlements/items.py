@@ -290,10 +290,5 @@ def _book(
     fee = Fee(sum(each.fee for each in parts), sum(each.fee_vat for each in parts))
     if received or fee.total:
         ledger.receive_transfer(
-            subject_id=subject_id,
-            acquirer=transfer.acquirer,
-            received=received,
-            cost=cost,
-            fee=fee,
-            now=now,
+            subject_id=subject_id, acquirer=transfer.acquirer, received=received, cost=cost, fee=fee, now=now
         )

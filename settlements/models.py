@@ -153,7 +153,7 @@ class Settlement(models.Model):
         ]
         indexes = [models.Index(fields=["merchant", "created_at", "id"], name="settlement_newest_first")]
         constraints = [
-            models.CheckConstraint(condition=Q(payment_count__gte=1), name="settlement_has_payments"),
+            models.CheckConstraint(condition=Q(payment_count__gte=1), name="settlement_has_payments")
         ]
 
     def __str__(self) -> str:

@@ -35,12 +35,7 @@ def ask(
         acquirer=transfer.acquirer if transfer else acquirer,
         subject=subject[:64],
         transfer=transfer,
-        defaults={
-            "id": ids.new("oq_", now),
-            "payment": payment,
-            "difference": difference,
-            "opened_at": now,
-        },
+        defaults={"id": ids.new("oq_", now), "payment": payment, "difference": difference, "opened_at": now},
     )
     if is_new:
         log.warning("question %s about %s of %s: %s", found.pk, subject, found.acquirer, kind.value)

@@ -16,14 +16,7 @@ from django.utils.translation import gettext as _
 
 import banks
 from audit_trail.acts import ActRefused
-from banks import (
-    ReportedTransfer,
-    ResultStatus,
-    TransferOrder,
-    TransferPurpose,
-    TransferResult,
-    parallel,
-)
+from banks import ReportedTransfer, ResultStatus, TransferOrder, TransferPurpose, TransferResult, parallel
 from core import digests, failures, request_context
 from core.database import rows
 from core.database.state_machines import transition_where

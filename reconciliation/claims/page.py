@@ -127,12 +127,7 @@ def _is_accepted(link: ClaimLink, form: ClaimForm, network: str) -> bool:
 
 
 def _show(
-    request: HttpRequest,
-    link: ClaimLink,
-    form: ClaimForm,
-    *,
-    status: int = 200,
-    problem: str | Promise = "",
+    request: HttpRequest, link: ClaimLink, form: ClaimForm, *, status: int = 200, problem: str | Promise = ""
 ) -> HttpResponse:
     refund, merchant = link.refund, link.refund.payment.merchant
     context = {

@@ -16,8 +16,6 @@ class NotificationAnswer(TypedDict):
 _banks = partial(described, __file__, tag=Tag.BANKS)
 
 create = _banks(
-    "receive_bank_notification",
-    signature=Signature.NOTIFICATION_OF_SANDBOX_BANK,
-    response=NotificationAnswer,
+    "receive_bank_notification", signature=Signature.NOTIFICATION_OF_SANDBOX_BANK, response=NotificationAnswer
 )
 create_for_merchant = _banks("receive_linked_bank_notification")

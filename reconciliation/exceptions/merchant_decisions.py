@@ -15,11 +15,7 @@ from payments.errors import PaymentNotFound
 from payments.match_results import OF_PAYMENTS, MatchResult
 from payments.models import OPEN_STATUSES, Payment, PaymentException
 from reconciliation.exceptions import resolutions
-from reconciliation.exceptions.errors import (
-    ExceptionNotAcceptable,
-    ExceptionNotFound,
-    ExceptionNotReturnable,
-)
+from reconciliation.exceptions.errors import ExceptionNotAcceptable, ExceptionNotFound, ExceptionNotReturnable
 from reconciliation.matching.refusals import MerchantRefusal
 
 # Resolutions have a reason. The API does not ask for one.

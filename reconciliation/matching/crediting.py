@@ -14,13 +14,7 @@ from payments import services as payments
 from payments.models import Payment
 from payments.services import PaidPayment
 from reconciliation.matching import statement_fees
-from reconciliation.models import (
-    BankTransaction,
-    ReportSource,
-    Resolution,
-    ResolutionState,
-    ResolutionType,
-)
+from reconciliation.models import BankTransaction, ReportSource, Resolution, ResolutionState, ResolutionType
 
 POLICY_ACTOR = "policy:late_money"
 
@@ -28,9 +22,7 @@ POLICY_ACTOR = "policy:late_money"
 def credit(paid: Sequence[tuple[BankTransaction, Payment]], *, source: str, now: datetime) -> None:
     """Make the payments succeed by money from the account `source`, with a fixed number of statements."""
     payments.succeed(
-        _paid_payments([(*each, each[0].amount) for each in paid], now=now),
-        source=source,
-        now=now,
+        _paid_payments([(*each, each[0].amount) for each in paid], now=now), source=source, now=now
     )
 
 

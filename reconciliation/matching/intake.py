@@ -91,12 +91,7 @@ def store(
 
 
 def build_notification(
-    bank: str,
-    body: bytes,
-    result: NotificationResult,
-    now: datetime,
-    source: ReportSource,
-    **reported: Any,
+    bank: str, body: bytes, result: NotificationResult, now: datetime, source: ReportSource, **reported: Any
 ) -> BankNotification:
     """Return a notification, byte for byte, that the caller stores.
 

@@ -17,13 +17,7 @@ from ledger import services as ledger
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.matching import intake, returnable, returns, reversals
-from reconciliation.models import (
-    BankTransaction,
-    NotificationResult,
-    ResolutionState,
-    Return,
-    ReturnStatus,
-)
+from reconciliation.models import BankTransaction, NotificationResult, ResolutionState, Return, ReturnStatus
 from refunds import completion
 from refunds import services as refunds
 from transfers import services as transfers

@@ -65,9 +65,7 @@ def choose(
 def contradict(bank_transaction: BankTransaction, raw: bytes, now: datetime) -> None:
     """Keep a line that names another fee than an earlier file, and ask staff, once for each content."""
     asked = BankNotification.objects.filter(
-        bank_transaction=bank_transaction,
-        result=NotificationResult.CONFLICT,
-        source=ReportSource.STATEMENT,
+        bank_transaction=bank_transaction, result=NotificationResult.CONFLICT, source=ReportSource.STATEMENT
     )
     if not any(each.body == raw for each in asked):
         _store(bank_transaction, raw, NotificationResult.CONFLICT, now)

@@ -56,7 +56,7 @@ class BankNotification(DigestedRow):
         indexes = [
             models.Index(
                 fields=["order_id"], condition=Q(order_id__isnull=False), name="notification_by_order"
-            ),
+            )
         ]
         constraints = [
             known("result", NotificationResult, name="notification_result_known"),

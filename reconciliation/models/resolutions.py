@@ -96,9 +96,7 @@ class Resolution(CausedRow):
                 fields=["subject_id"], condition=Q(type="confirmed"), name="resolution_confirms_subject_once"
             ),
             models.UniqueConstraint(
-                fields=["ledger_subject_id"],
-                condition=Q(type="written_off"),
-                name="resolution_of_loss",
+                fields=["ledger_subject_id"], condition=Q(type="written_off"), name="resolution_of_loss"
             ),
         ]
 

@@ -74,10 +74,7 @@ class SlipCheck(CausedRow):
                 is_forbidden=True,
             ),
         ]
-        permissions = [
-            ("check_slip", "Can check slips"),
-            ("ask_bank", "Can ask banks about slips"),
-        ]
+        permissions = [("check_slip", "Can check slips"), ("ask_bank", "Can ask banks about slips")]
         indexes = [
             models.Index(
                 fields=["claimed_payment_id"],
@@ -113,9 +110,7 @@ class SlipCheck(CausedRow):
                 condition=Q(is_first=False) | Q(verdict=SlipVerdict.VALID), name="slipcheck_first_is_valid"
             ),
             models.UniqueConstraint(
-                fields=["payment"],
-                condition=Q(is_first=True),
-                name="slipcheck_first_once",
+                fields=["payment"], condition=Q(is_first=True), name="slipcheck_first_once"
             ),
         ]
 

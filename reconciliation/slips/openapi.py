@@ -6,10 +6,5 @@ from reconciliation.slips.serializers import SlipRequest
 from reconciliation.slips.shapes import SlipObject
 
 check = described(
-    __file__,
-    "check_slip",
-    tag=Tag.PAYMENTS,
-    scope=Scope.PAYMENTS_READ,
-    body=SlipRequest,
-    response=SlipObject,
+    __file__, "check_slip", tag=Tag.PAYMENTS, scope=Scope.PAYMENTS_READ, body=SlipRequest, response=SlipObject
 )

@@ -22,10 +22,7 @@ from webhooks.models import Endpoint, EndpointType
 from webhooks.sending import USER_AGENT
 
 # The operator chose the address of LINE and of the mail server, not a merchant.
-_ANYWHERE = UrlPolicy(
-    allowed_networks=(ip_network("0.0.0.0/0"), ip_network("::/0")),
-    allow_http=True,
-)
+_ANYWHERE = UrlPolicy(allowed_networks=(ip_network("0.0.0.0/0"), ip_network("::/0")), allow_http=True)
 # LINE accepts a key once within 24 hours, and answers 409 to a second message with it.
 _RETRY_KEYS = UUID("6f0d2a53-3d7e-5c0b-9b8e-6a4b1d6f7c11")
 HTTP_CONFLICT, SMTP_OK = 409, 250
