@@ -158,6 +158,6 @@ def _claim_link_id(request: HttpRequest) -> str | None:
 
     try:
         link = claims.open_link(uploads.claim_token_of(request.META), now=clock.now())
-    except claims.ClaimLinkClosed:
+    except claims.ClaimRefused:
         return None
     return link.id if link.takes_an_account else None

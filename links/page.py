@@ -10,22 +10,20 @@ from urllib.parse import urlencode
 
 from django import forms
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
-from django.views.decorators.csrf import csrf_exempt
 
 from core import clock, ids, money, request_context
 from core.console.form_fields import BahtField
-from core.errors import ApiError, MethodNotAllowed
-from core.http import api, client_addresses, rate_limits
+from core.errors import ApiError
+from core.http import client_addresses, rate_limits
 from core.http.rate_limits import RateLimit
 from links import services
 from links.errors import PaymentLinkNotActive
 from links.models import LONGEST_LIFE, VISITOR_LENGTH, LinkCode, PaymentLink, PaymentLinkStatus
 from merchants import payer_pages
-from merchants.payer_pages import language_of
 from payments.models import HELD_STATUSES, PAID_STATUSES, Payment, PaymentStatus
 from qrcodes.errors import QrCodeNotExpirable, TooManyPageRequests
 from qrcodes.payment_page import RATE
@@ -33,7 +31,6 @@ from qrcodes.payment_page import RATE
 # Codes that visitors of one network make, and those of all visitors of a link.
 NETWORK_RATE = RateLimit(per_second=0.5, burst=60)
 LINK_RATE = RateLimit(per_second=5, burst=200)
-METHODS = ("GET", "HEAD", "POST")
 COOKIE = "visitor"
 CHANGE = "change"  # in the query: the visitor wants another amount than the open code has
 POLICY = "form-action 'self'; frame-ancestors 'none'"
@@ -56,21 +53,12 @@ class AmountForm(forms.Form):
         )
 
 
-@csrf_exempt  # `_is_of_another_site` decides: a token would need a cookie
+@payer_pages.with_form
 def page(request: HttpRequest, payment_link_id: str) -> HttpResponse:
-    if request.method not in METHODS:
-        response = api.error_response(MethodNotAllowed(method=request.method), request)
-        response.headers["Allow"] = ", ".join(METHODS)
-        return response
-    with translation.override(language_of(request)):
-        try:
-            return _respond(request, payment_link_id, clock.now())
-        except ApiError as error:
-            context = {"error": error}
-            response = payer_pages.respond(request, "links/no_link.html", context, status=error.status)
-            if error.retry_after is not None:
-                response.headers["Retry-After"] = str(error.retry_after)
-            return response
+    try:
+        return _respond(request, payment_link_id, clock.now())
+    except ApiError as error:
+        return payer_pages.refuse(request, "links/no_link.html", error)
 
 
 def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpResponse:
@@ -78,8 +66,9 @@ def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpR
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
     rate_limits.check(f"payment-page:{network}", RATE, TooManyPageRequests)
     link = services.find(payment_link_id)
-    if request.method == "POST" and _is_of_another_site(request):
-        return _lead_to_page(link)
+    # The form of another site comes without the cookie: its visitor would become a new one.
+    if request.method == "POST" and request.headers.get("Sec-Fetch-Site") == "cross-site":
+        return payer_pages.lead_to("payment-link-page", link.id)
     known = request.get_signed_cookie(COOKIE, "", salt=link.id)
     visitor = known or ids.random_text(VISITOR_LENGTH)
     latest = services.latest_code(link, known) if known else None
@@ -88,7 +77,7 @@ def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpR
     form = AmountForm(link, given) if link.amount is None else None
     changed = latest if CHANGE in request.GET and _may_change(link, latest, status, now) else None
     if latest is not None and changed is None and _is_to_be_seen(latest, status, now):
-        return _show_code(latest.payment.qr_code_id)
+        return payer_pages.lead_to("payment-page", str(latest.payment.qr_code_id))
     link.merchant.check_open()
     is_refused = status != PaymentLinkStatus.ACTIVE or (form is not None and not form.is_valid())
     if given is None or is_refused:
@@ -103,19 +92,23 @@ def _respond(request: HttpRequest, payment_link_id: str, now: datetime) -> HttpR
                 payment = services.pay(link, visitor=visitor, amount=amount, now=now)
             else:
                 payment = services.change_amount(link, code=changed, amount=amount, now=now)
-            response = _show_code(payment.qr_code_id)
+            response = payer_pages.lead_to("payment-page", str(payment.qr_code_id))
         except QrCodeNotExpirable:  # it was paid meanwhile, or another request changed it
-            return _lead_to_page(link)
+            return payer_pages.lead_to("payment-link-page", link.id)
         except PaymentLinkNotActive as refusal:
             response = _show(request, link, str(refusal.context["status"]), form, latest)
     if not known and response.status_code < 400:
-        _set_cookie(response, link, visitor)
+        response.set_signed_cookie(
+            COOKIE,
+            visitor,
+            salt=link.id,
+            path=reverse("payment-link-page", args=[link.id]),
+            max_age=LONGEST_LIFE,
+            secure=settings.SESSION_COOKIE_SECURE,
+            httponly=True,
+            samesite="Lax",
+        )
     return response
-
-
-def _is_of_another_site(request: HttpRequest) -> bool:
-    """Whether the form of another site was sent. Without the cookie, its visitor would become a new one."""
-    return request.headers.get("Sec-Fetch-Site") == "cross-site"
 
 
 def _is_to_be_seen(latest: LinkCode, status: PaymentLinkStatus, now: datetime) -> bool:
@@ -139,32 +132,6 @@ def _may_change(link: PaymentLink, latest: LinkCode | None, status: PaymentLinkS
 
 def _has_held_money(payment: Payment) -> bool:
     return payment.exceptions.filter(status__in=HELD_STATUSES).exists()
-
-
-def _address(link: PaymentLink) -> str:
-    return reverse("payment-link-page", args=[link.id])
-
-
-def _lead_to_page(link: PaymentLink) -> HttpResponse:
-    return HttpResponseRedirect(f"{_address(link)}?lang={translation.get_language()}", status=303)
-
-
-def _show_code(qr_code_id: str | None) -> HttpResponse:
-    chosen = urlencode({"lang": translation.get_language()})
-    return HttpResponseRedirect(f"{reverse('payment-page', args=[qr_code_id])}?{chosen}", status=303)
-
-
-def _set_cookie(response: HttpResponse, link: PaymentLink, visitor: str) -> None:
-    response.set_signed_cookie(
-        COOKIE,
-        visitor,
-        salt=link.id,
-        path=_address(link),
-        max_age=LONGEST_LIFE,
-        secure=settings.SESSION_COOKIE_SECURE,
-        httponly=True,
-        samesite="Lax",
-    )
 
 
 def _show(

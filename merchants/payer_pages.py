@@ -1,15 +1,22 @@
 """What all pages for payers share: the language, the look of the shop, and the headers."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import translation
 from django.utils.translation.trans_real import parse_accept_lang_header
+from django.views.decorators.csrf import csrf_exempt
 
+from core.errors import ApiError, MethodNotAllowed
+from core.http import api
 from merchants.models import Merchant, Mode, PageSettings
 
+METHODS = ("GET", "HEAD", "POST")
 LANGUAGES = {"th": "ไทย", "en": "English"}
 POLICY = "default-src 'none'; style-src 'self'{styles}; img-src 'self'; base-uri 'none'; "
 
@@ -21,6 +28,36 @@ def language_of(request: HttpRequest) -> str:
         return chosen
     accepted = parse_accept_lang_header(request.headers.get("Accept-Language", "").lower())
     return next((name[:2] for name, _weight in accepted if name[:2] in LANGUAGES), "th")
+
+
+def with_form(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """A page with a form, in the language of the visitor. No token of CSRF: it would need a cookie."""
+
+    @csrf_exempt
+    @wraps(view)
+    def page(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        if request.method not in METHODS:
+            # Django's decorator would log the path, which is a secret.
+            response = api.error_response(MethodNotAllowed(method=request.method), request)
+            response.headers["Allow"] = ", ".join(METHODS)
+            return response
+        with translation.override(language_of(request)):
+            return view(request, **kwargs)
+
+    return page
+
+
+def lead_to(name: str, key: str) -> HttpResponse:
+    """Lead to a page, in the active language."""
+    chosen = urlencode({"lang": translation.get_language()})
+    return HttpResponseRedirect(f"{reverse(name, args=[key])}?{chosen}", status=303)
+
+
+def refuse(request: HttpRequest, template: str, error: ApiError, **context: Any) -> HttpResponse:
+    response = respond(request, template, {"error": error} | context, status=error.status)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 def language_links(**kept: str) -> list[tuple[str, str, str]]:

@@ -75,7 +75,7 @@ def page(request: HttpRequest, qr_code_id: str) -> HttpResponse:
         try:
             payment = _find(request, qr_code_id)
         except ApiError as error:
-            return _no_payment(request, error)
+            return payer_pages.refuse(request, "qrcodes/no_payment.html", error)
         now, merchant = clock.now(), payment.merchant
         shown = shown_of(payment, now)
         if shown.state in ENDED and (later := services.replacement_of(payment)) is not None:
@@ -105,7 +105,7 @@ def renew(request: HttpRequest, qr_code_id: str) -> HttpResponse:
         except (NotRenewable, BankNotConfigured, MerchantSuspended):
             return _redirect(request, qr_code_id)
         except ApiError as error:
-            return _no_payment(request, error)
+            return payer_pages.refuse(request, "qrcodes/no_payment.html", error)
 
 
 def _redirect(request: HttpRequest, qr_code_id: str) -> HttpResponse:
@@ -113,13 +113,6 @@ def _redirect(request: HttpRequest, qr_code_id: str) -> HttpResponse:
     query = request.GET.urlencode()
     url = reverse("payment-page", args=[qr_code_id])
     return HttpResponseRedirect(f"{url}?{query}" if query else url, status=303)
-
-
-def _no_payment(request: HttpRequest, error: ApiError) -> HttpResponse:
-    response = payer_pages.respond(request, "qrcodes/no_payment.html", {"error": error}, status=error.status)
-    if error.retry_after is not None:
-        response.headers["Retry-After"] = str(error.retry_after)
-    return response
 
 
 @get_or_head_only

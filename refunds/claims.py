@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Literal
 
 from django.db import transaction
 
@@ -13,8 +14,8 @@ from core.observing.security_log import SecurityEvent
 from merchants.models import Merchant
 from payments.models import Payment
 from refunds import completion, destinations, services
-from refunds.errors import ClaimLinkNotFound, RefundNotAddressable, TooManyClaimLinks
-from refunds.models import MAX_CLAIM_TRIES, ClaimLink, ClaimTry, Refund, RefundPendingReason
+from refunds.errors import ClaimLinkNotFound, TooManyClaimLinks
+from refunds.models import MAX_CLAIM_TRIES, ClaimLink, ClaimTry, Refund
 
 # Base62: 190 random bits. `core.observing.logs` masks it by its prefix.
 TOKEN_PREFIX, TOKEN_LENGTH = "clt_", 32
@@ -24,20 +25,17 @@ MAX_FAILURES_OF_NETWORK = 20
 FAILURES_COUNT_FOR = timedelta(hours=24)
 
 
-class ClaimLinkClosed(Exception):
-    """The token is unknown, expired or revoked. Visitors learn no more."""
+class ClaimRefused(Exception):
+    """The page takes nothing. reason: `closed`: the token is unknown, expired or revoked; visitors learn no
+    more. `tries`: none is left. `network`: too many wrong proofs came from it, and others can go on.
+    """
+
+    def __init__(self, reason: Literal["closed", "tries", "network"]) -> None:
+        self.reason = reason
 
 
 class ClaimNotProven(Exception):
     """The proof is wrong. The try counts."""
-
-
-class TooManyClaimTries(Exception):
-    """The link has no try left."""
-
-
-class ClaimsOfNetworkBlocked(Exception):
-    """The network of the visitor gave too many wrong proofs. Other networks can go on."""
 
 
 @transaction.atomic
@@ -47,8 +45,7 @@ def create(*, merchant: Merchant, refund_id: str, hours: int, now: datetime) -> 
     Raises RefundNotFound, RefundNotAddressable, TooManyClaimLinks.
     """
     _payment, refund = completion.lock(services.find(merchant=merchant, refund_id=refund_id).id)
-    if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
-        raise RefundNotAddressable(status=refund.pending_reason or refund.status)
+    services.check_addressable(refund)
     if refund.claim_links.count() >= MAX_LINKS:
         raise TooManyClaimLinks(limit=MAX_LINKS)
     _revoke(refund, now)
@@ -84,18 +81,17 @@ def newest(refund: Refund) -> ClaimLink | None:
 def revoke(*, refund_id: str, now: datetime) -> None:
     """End the link of a refund that waits. Raises RefundNotAddressable, ClaimLinkNotFound."""
     _payment, refund = completion.lock(refund_id)
-    if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
-        raise RefundNotAddressable(status=refund.pending_reason or refund.status)
+    services.check_addressable(refund)
     if not _revoke(refund, now):
         raise ClaimLinkNotFound(id=refund.id)
 
 
 def open_link(token: str, *, now: datetime) -> ClaimLink:
-    """The link of a token, as its page shows it. Raises ClaimLinkClosed for each that has no page."""
+    """The link of a token, as its page shows it. Raises ClaimRefused for each that has no page."""
     links = ClaimLink.objects.select_related("refund__payment__merchant")
     link: ClaimLink | None = links.filter(token_digest=_digest(token)).first()
     if link is None or not link.is_shown_at(now):
-        raise ClaimLinkClosed()
+        raise ClaimRefused("closed")
     return link
 
 
@@ -115,8 +111,8 @@ def claim(
 ) -> None:
     """Send the refund to this account if the proof is right. Each try counts, also if the account is refused.
 
-    Raises ClaimLinkClosed, RefundNotAddressable, TooManyClaimTries, ClaimsOfNetworkBlocked, ClaimNotProven,
-    BankNotConfigured, PayoutAccountNotAllowed, PayoutAccountTooNew.
+    Raises ClaimRefused, RefundNotAddressable, ClaimNotProven, BankNotConfigured, PayoutAccountNotAllowed,
+    PayoutAccountTooNew.
     """
     with transaction.atomic():
         payment, refund = completion.lock(link.refund_id)
@@ -137,26 +133,17 @@ def claim(
 def _next_try(link: ClaimLink, refund: Refund, network: str, now: datetime) -> int:
     """The number of this try. The caller holds the locks of payment, refund and link."""
     if not link.is_shown_at(now):
-        raise ClaimLinkClosed()
-    if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
-        raise RefundNotAddressable(status=refund.pending_reason or refund.status)
+        raise ClaimRefused("closed")
+    services.check_addressable(refund)
     number: int = link.tries.count() + 1
     if number > MAX_CLAIM_TRIES:
-        raise TooManyClaimTries()
-    if _failures_of(network, refund, now) >= MAX_FAILURES_OF_NETWORK:
-        raise ClaimsOfNetworkBlocked()
+        raise ClaimRefused("tries")
+    # At any link of the merchant: it blocks no other's payers.
+    failed = ClaimTry.objects.filter(network=network, is_proven=False, tried_at__gt=now - FAILURES_COUNT_FOR)
+    of_merchant = failed.filter(link__refund__merchant_id=refund.merchant_id)
+    if of_merchant[:MAX_FAILURES_OF_NETWORK].count() >= MAX_FAILURES_OF_NETWORK:
+        raise ClaimRefused("network")
     return number
-
-
-def _failures_of(network: str, refund: Refund, now: datetime) -> int:
-    """Wrong proofs of this network within a day, at any link of the merchant: it blocks no other's payers."""
-    failed = ClaimTry.objects.filter(
-        network=network,
-        tried_at__gt=now - FAILURES_COUNT_FOR,
-        is_proven=False,
-        link__refund__merchant_id=refund.merchant_id,
-    )
-    return failed[:MAX_FAILURES_OF_NETWORK].count()
 
 
 def _try_to_send(

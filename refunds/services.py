@@ -87,10 +87,15 @@ def set_destination(*, merchant: Merchant, refund_id: str, now: datetime, **dest
     PayoutAccountTooNew.
     """
     payment, refund = _lock(merchant, refund_id)
-    if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
-        raise RefundNotAddressable(status=refund.pending_reason or refund.status)
+    check_addressable(refund)
     queue([refund], destinations.to_account(payment, destination, now=now), now)
     return refund
+
+
+def check_addressable(refund: Refund) -> None:
+    """Raises RefundNotAddressable if the refund does not wait for a destination."""
+    if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
+        raise RefundNotAddressable(status=refund.pending_reason or refund.status)
 
 
 def lock_waiting(payment: Payment) -> None:

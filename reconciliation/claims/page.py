@@ -5,19 +5,16 @@ proof would be right.
 """
 
 from functools import cache
-from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.template import loader
-from django.urls import reverse
 from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.views.decorators.csrf import csrf_exempt
 
 from core import clock, money
-from core.errors import ApiError, MethodNotAllowed
-from core.http import api, client_addresses, rate_limits, uploads
+from core.errors import ApiError
+from core.http import client_addresses, rate_limits, uploads
 from core.http.rate_limits import RateLimit
 from merchants import payer_pages
 from merchants.payer_pages import language_of
@@ -27,42 +24,25 @@ from reconciliation.claims.form import ACCOUNT, ClaimForm
 from reconciliation.slips import pictures
 from reconciliation.slips.pictures import UnreadablePicture
 from refunds import claims
-from refunds.claims import ClaimLinkClosed, ClaimNotProven, ClaimsOfNetworkBlocked, TooManyClaimTries
+from refunds.claims import ClaimNotProven, ClaimRefused
 from refunds.errors import RefundNotAddressable
 from refunds.models import ClaimLink, Refund, RefundPendingReason, RefundStatus
 
 # Of one network. Wrong proofs are limited in the database, see `refunds.claims`.
 RATE = RateLimit(per_second=0.5, burst=30)
-METHODS = ("GET", "HEAD", "POST")
 POLICY = "form-action 'self'; frame-ancestors 'none'"
-REFUSALS: dict[type[Exception], tuple[str, int]] = {
-    ClaimLinkClosed: ("closed", 404),
-    TooManyClaimTries: ("tries", 403),
-    ClaimsOfNetworkBlocked: ("network", 403),
-}
+REFUSED = "refunds/no_claim.html"
 
 
-@csrf_exempt  # the link is the secret; there is no cookie
+@payer_pages.with_form
 def page(request: HttpRequest, token: str) -> HttpResponse:
-    if request.method not in METHODS:
-        # Django's decorator would log the path, which is the secret.
-        response = api.error_response(MethodNotAllowed(method=request.method), request)
-        response.headers["Allow"] = ", ".join(METHODS)
-        return response
-    with translation.override(language_of(request)):
-        try:
-            response = _respond(request, token)
-        except tuple(REFUSALS) as refusal:
-            reason, status = REFUSALS[type(refusal)]
-            response = _refuse(request, reason, status=status)
-        except TooManyPageRequests as error:
-            response = _refuse(request, "rate", status=error.status)
-            response.headers["Retry-After"] = str(error.retry_after)
-    return response
-
-
-def _refuse(request: HttpRequest, reason: str, *, status: int) -> HttpResponse:
-    return payer_pages.respond(request, "refunds/no_claim.html", {"reason": reason}, status=status)
+    try:
+        return _respond(request, token)
+    except ClaimRefused as refusal:
+        status = 404 if refusal.reason == "closed" else 403
+        return payer_pages.respond(request, REFUSED, {"reason": refusal.reason}, status=status)
+    except TooManyPageRequests as error:
+        return payer_pages.refuse(request, REFUSED, error, reason="rate")
 
 
 def overloaded_page(request: HttpRequest) -> bytes:
@@ -75,11 +55,11 @@ def _overloaded_page(language: str) -> bytes:
     """Made once for each language, because the event loop makes it."""
     with translation.override(language):
         context = {"reason": "rate", "language": language}
-        return loader.render_to_string("refunds/no_claim.html", context).encode()
+        return loader.render_to_string(REFUSED, context).encode()
 
 
 def _respond(request: HttpRequest, token: str) -> HttpResponse:
-    """Raises TooManyPageRequests, ClaimLinkClosed, TooManyClaimTries, ClaimsOfNetworkBlocked."""
+    """Raises TooManyPageRequests, ClaimRefused."""
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)
     rate_limits.check(f"claim-page:{network}", RATE, TooManyPageRequests)
     link = claims.open_link(token, now=clock.now())
@@ -92,15 +72,11 @@ def _respond(request: HttpRequest, token: str) -> HttpResponse:
     form = ClaimForm(request.POST, request.FILES)
     if not form.is_valid() or not _is_accepted(link, form, network):
         return _show(request, claims.open_link(token, now=clock.now()), form, status=422)
-    chosen = urlencode({"lang": language_of(request)})
-    return HttpResponseRedirect(f"{reverse('claim-page', args=[token])}?{chosen}", status=303)
+    return payer_pages.lead_to("claim-page", token)
 
 
 def _is_accepted(link: ClaimLink, form: ClaimForm, network: str) -> bool:
-    """Send the refund, or say why not.
-
-    Raises ClaimLinkClosed, TooManyClaimTries, ClaimsOfNetworkBlocked.
-    """
+    """Send the refund, or say why not. Raises ClaimRefused."""
     try:
         digits, picture = form.cleaned_data["last_digits"], form.cleaned_data["picture"]
         typed = form.cleaned_data["slip_reference"]
