@@ -3,15 +3,16 @@
 from datetime import datetime
 from typing import cast
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet, Sum
+from django.utils.translation import gettext as _
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from banks import SettledItem as ReportedItem
 from banks.base import SettledItemKind
-from settlements import items
-from settlements.errors import NothingToBook, QuestionClosed
+from settlements import items, questions
 from settlements.models import OF_FAILED_TRANSFERS, AcquirerTransfer, AcquirerTransferState, OpenQuestion
 
 
@@ -30,16 +31,14 @@ def candidates(question: OpenQuestion) -> "QuerySet[AcquirerTransfer]":
 def pay_by_later_one(question_id: str, *, failed_id: str, note: str, now: datetime) -> OpenQuestion:
     """Close a question about money of a transfer: it is that of a failed one. Settle the payments of this.
 
-    Raises QuestionClosed, and NothingToBook if the sums differ or the transfer has not arrived.
+    Raises ValidationError.
     """
     # The order of a reading: it locks a transfer, and then asks about it.
     transfer = AcquirerTransfer.objects.select_for_update().get(questions=question_id)
-    question = OpenQuestion.objects.select_for_update().get(pk=question_id)
-    if question.closed_at is not None:
-        raise QuestionClosed()
+    question = questions.lock_open(question_id)
     failed = candidates(question).filter(pk=failed_id).first()
     if failed is None or transfer.state != AcquirerTransferState.PAID:
-        raise NothingToBook()
+        raise ValidationError(_("The transfer has not arrived, or the sums differ."))
     with recorded(Act.QUESTION_CLOSED, question):
         question.closed_at, question.note, question.failed_transfer = now, note, failed
         question.save(update_fields=["closed_at", "note", "failed_transfer"])

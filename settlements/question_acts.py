@@ -13,7 +13,6 @@ from audit_trail.act_pages import ObjectAct, ReasonForm
 from audit_trail.acts import Act
 from core import money
 from settlements import failed_transfers, questions
-from settlements.errors import NothingToBook, QuestionClosed
 from settlements.models import AcquirerTransfer, OpenQuestion
 
 
@@ -39,12 +38,6 @@ def _explain(question: OpenQuestion) -> str:
 def _close(question: OpenQuestion, values: dict[str, Any], now: datetime) -> OpenQuestion:
     try:
         return questions.close(question.pk, note=values["note"], is_booked=values["is_booked"], now=now)
-    except QuestionClosed:
-        raise ValidationError(_("Somebody has closed it before: nothing changed.")) from None
-    except NothingToBook:
-        raise ValidationError(
-            {"is_booked": _("There is nothing to book: the money is still expected.")}
-        ) from None
     except IntegrityError:
         raise ValidationError({"is_booked": _("There is no such loss that could be taken back.")}) from None
 
@@ -72,10 +65,6 @@ def _pay(question: OpenQuestion, values: dict[str, Any], now: datetime) -> OpenQ
     failed, note = values["failed_transfer"].pk, values["note"]
     try:
         return failed_transfers.pay_by_later_one(question.pk, failed_id=failed, note=note, now=now)
-    except QuestionClosed:
-        raise ValidationError(_("Somebody has closed it before: nothing changed.")) from None
-    except NothingToBook:
-        raise ValidationError(_("The transfer has not arrived, or the sums differ.")) from None
     except IntegrityError:
         raise ValidationError(
             {"failed_transfer": _("Another question has it, or the later transfer lists an item of it.")}

@@ -4,7 +4,9 @@ import logging
 from collections.abc import Collection
 from datetime import datetime
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
@@ -13,7 +15,6 @@ from ledger import accounts
 from ledger import services as ledger
 from payments import cards
 from payments.models import CardCharge, Payment
-from settlements.errors import NothingToBook, QuestionClosed
 from settlements.models import AcquirerTransfer, AcquirerTransferState, OpenQuestion, QuestionKind
 
 log = logging.getLogger("settlements")
@@ -64,19 +65,25 @@ def close_missing(payment_ids: Collection[str], *, note: str, now: datetime) -> 
     missing.update(closed_at=now, note=note)
 
 
+def lock_open(question_id: str) -> OpenQuestion:
+    """Raises ValidationError if somebody has closed the question before."""
+    question: OpenQuestion = OpenQuestion.objects.select_for_update().get(pk=question_id)
+    if question.closed_at is not None:
+        raise ValidationError(_("Somebody has closed it before: nothing changed."))
+    return question
+
+
 @transaction.atomic
 def close(question_id: str, *, note: str, is_booked: bool, now: datetime) -> OpenQuestion:
     """Close a question. is_booked: book its difference as a loss of the operator, or take a loss back.
 
-    Raises QuestionClosed, NothingToBook.
+    Raises ValidationError.
     """
-    question = OpenQuestion.objects.select_for_update().get(pk=question_id)
-    if question.closed_at is not None:
-        raise QuestionClosed()
+    question = lock_open(question_id)
     transfer = question.transfer
     has_arrived = transfer is not None and transfer.state == AcquirerTransferState.PAID
     if is_booked and not (has_arrived and question.difference and question.kind != QuestionKind.LATE):
-        raise NothingToBook()
+        raise ValidationError({"is_booked": _("There is nothing to book: the money is still expected.")})
     # What changed after the books had it is missing at our bank. Anything else is on the acquirer's account.
     account = accounts.bank if question.kind == QuestionKind.CHANGED else accounts.acquirer
     with recorded(Act.QUESTION_CLOSED, question):
