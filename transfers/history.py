@@ -1,7 +1,7 @@
 """The history of transfers: their events, and results of banks that contradict a final state here."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,27 +14,15 @@ from transfers.models import Transfer, TransferContradiction, TransferEvent, Tra
 log = logging.getLogger("transfers")
 
 
-def transition(transfer: Transfer, target: TransferState, *, at: datetime, **fields: Any) -> None:
-    """Change the state, end the lease and record the event. Raises IllegalTransition."""
-    transition_together([transfer], target, at=at, **fields)
-
-
-def transition_together(
-    transfers: Sequence[Transfer], target: TransferState, *, at: datetime, **fields: Any
-) -> None:
-    """Do this to all transfers, with two statements."""
+def transition(*transfers: Transfer, target: TransferState, at: datetime, **fields: Any) -> None:
+    """Change the states, end the leases and record the events: two statements. Raises IllegalTransition."""
     changes = {"lease_until": None} | fields
     transition_all([(transfer, changes) for transfer in transfers], target)
     record_events({transfer.id: TransferEventType(target) for transfer in transfers}, at=at)
 
 
-def record_event(order_id: str, type: TransferEventType, *, at: datetime, answer: str = "") -> None:
-    """answer: the bank's answer to an inquiry."""
-    record_events({order_id: type}, at=at, answer=answer)
-
-
 def record_events(types: Mapping[str, TransferEventType], *, at: datetime, answer: str = "") -> None:
-    """Record an event of each order, with one statement."""
+    """Record an event of each order, with one statement. answer: the bank's answer to an inquiry."""
     columns = {"answer": answer, "created_at": at, **request_context.columns()}
     rows.insert_many(
         [TransferEvent(transfer_id=order_id, type=type, **columns) for order_id, type in types.items()]

@@ -168,7 +168,7 @@ def queue_together(
 
 def release(order_id: str, *, now: datetime) -> None:
     """Queue an approved order, in the caller's transaction. Raises IllegalTransition."""
-    history.transition(Transfer.objects.locked(order_id), TransferState.QUEUED, at=now, due_at=now)
+    history.transition(Transfer.objects.locked(order_id), target=TransferState.QUEUED, at=now, due_at=now)
 
 
 def cancel(*order_ids: str, now: datetime) -> None:
@@ -176,7 +176,7 @@ def cancel(*order_ids: str, now: datetime) -> None:
     found = list(_cancelable(order_ids).select_for_update(no_key=True).order_by("pk"))
     if len(found) < len(order_ids):
         raise AlreadySubmitted(*order_ids)
-    history.transition_together(found, TransferState.CANCELED, at=now, completed_at=now)
+    history.transition(*found, target=TransferState.CANCELED, at=now, completed_at=now)
 
 
 def cancelable(order_ids: Sequence[str]) -> set[str]:
@@ -189,13 +189,8 @@ def _cancelable(order_ids: Sequence[str]) -> "QuerySet[Transfer]":
     return found
 
 
-def is_queued(order_id: str) -> bool:
-    """Return whether no bank has the order yet."""
-    return bool(Transfer.objects.filter(pk=order_id, state=TransferState.QUEUED).exists())
-
-
-def exists(order_id: str) -> bool:
-    return Transfer.objects.filter(pk=order_id).exists()
+def exists(order_id: str, *states: TransferState) -> bool:
+    return bool(Transfer.objects.filter(pk=order_id, state__in=states or list(TransferState)).exists())
 
 
 def matching_voids(transaction_ids: Iterable[str], *, route: str, amount: int) -> list[str]:
@@ -292,14 +287,16 @@ def submit(order_id: str, handler: TransferHandler, *, now: datetime) -> bool:
         Transfer.objects.filter(pk=transfer.pk).update(due_at=due_at, lease_until=None)
         # The history has one event for each hold, not one for each try.
         if history.last_event_type(transfer.id) != TransferEventType.HELD:
-            history.record_event(transfer.id, TransferEventType.HELD, at=now)
+            history.record_events({transfer.id: TransferEventType.HELD}, at=now)
         return False
-    due_at, lease_until = now + schedule.inquiry_delay(0), transfer.lease_until
-    history.transition(
-        transfer, TransferState.SUBMITTED, at=now, submitted_at=now, due_at=due_at, lease_until=lease_until
-    )
-    handler.on_submitted(order_id, now=now)
+    _submitted(transfer, handler, now, lease_until=transfer.lease_until)
     return True
+
+
+def _submitted(transfer: Transfer, handler: TransferHandler, now: datetime, **fields: Any) -> None:
+    changes = {"submitted_at": now, "due_at": now + schedule.inquiry_delay(0)} | fields
+    history.transition(transfer, target=TransferState.SUBMITTED, at=now, **changes)
+    handler.on_submitted(transfer.id, now=now)
 
 
 def _has_ordered_account(transfer: Transfer, handler: TransferHandler) -> bool:
@@ -320,15 +317,13 @@ def apply_look_up(order_id: str, result: TransferResult, handler: TransferHandle
     transfer = _lock(order_id, handler)
     if transfer.state != TransferState.QUEUED:
         return
-    history.record_event(order_id, TransferEventType.INQUIRY, at=now, answer=result.status)
+    history.record_events({order_id: TransferEventType.INQUIRY}, at=now, answer=result.status)
     if result.status in ("unknown", "not_sent"):
         due_at = now + schedule.delay(schedule.LOOK_UP_SECONDS)
         Transfer.objects.filter(pk=order_id).update(due_at=due_at, lease_until=None)
         return
     log.warning("%s has order %s, which this database had not sent", transfer.route, order_id)
-    due_at = now + schedule.inquiry_delay(0)
-    history.transition(transfer, TransferState.SUBMITTED, at=now, submitted_at=now, due_at=due_at)
-    handler.on_submitted(order_id, now=now)
+    _submitted(transfer, handler, now)
     if result.status != "processing":
         complete(order_id, result, handler, now=now)
 
@@ -338,13 +333,20 @@ def record_answer(
 ) -> None:
     """Apply the bank's answer to a sending or, unless `was_sent`, to an inquiry."""
     if not was_sent:
-        history.record_event(transfer.id, TransferEventType.INQUIRY, at=now, answer=result.status)
+        history.record_events({transfer.id: TransferEventType.INQUIRY}, at=now, answer=result.status)
     if result.status in ("succeeded", "failed", "returned"):
         complete(transfer.id, result, handler, now=now)
     elif result.status == "not_sent" and was_sent:
         _requeue(transfer, now)
     else:
-        _schedule_inquiry(transfer, result, 0 if was_sent else transfer.inquiries + 1, now)
+        inquiries = 0 if was_sent else transfer.inquiries + 1
+        Transfer.objects.filter(pk=transfer.id, state=TransferState.SUBMITTED).update(
+            # Another process may have asked while this one waited for the bank.
+            inquiries=Greatest("inquiries", inquiries),
+            due_at=now + schedule.inquiry_delay(inquiries),
+            bank_reference=result.reference or F("bank_reference"),
+            lease_until=None,
+        )
 
 
 @transaction.atomic
@@ -355,17 +357,7 @@ def _requeue(transfer: Transfer, now: datetime) -> None:
     if transition_where(
         uninquired, TransferState.SUBMITTED, TransferState.QUEUED, due_at=due_at, lease_until=None
     ):
-        history.record_event(transfer.id, TransferEventType.NOT_SENT, at=now)
-
-
-def _schedule_inquiry(transfer: Transfer, result: TransferResult, inquiries: int, now: datetime) -> None:
-    Transfer.objects.filter(pk=transfer.id, state=TransferState.SUBMITTED).update(
-        # Another process may have asked while this one waited for the bank.
-        inquiries=Greatest("inquiries", inquiries),
-        due_at=now + schedule.inquiry_delay(inquiries),
-        bank_reference=result.reference or F("bank_reference"),
-        lease_until=None,
-    )
+        history.record_events({transfer.id: TransferEventType.NOT_SENT}, at=now)
 
 
 def apply_notification(report: ReportedTransfer, handler: TransferHandler, *, now: datetime) -> None:
@@ -410,8 +402,7 @@ def complete_by_reversal(order_id: str, handler: TransferHandler, *, now: dateti
     """Complete a void that its bank reports as a reversal, perhaps before we record that we sent it."""
     transfer = _lock(order_id, handler)
     if transfer.state == TransferState.QUEUED:
-        history.transition(transfer, TransferState.SUBMITTED, at=now, submitted_at=now, due_at=now)
-        handler.on_submitted(order_id, now=now)
+        _submitted(transfer, handler, now, due_at=now)
     for status in STEPS_TO_RESULT[TransferState(transfer.state), "succeeded"]:
         _apply(transfer, status, ARRIVED, handler, now=now)
 
@@ -470,5 +461,5 @@ def _apply(
     code = result.failure_code or DEFAULT_FAILURE_CODES[status] if status in DEFAULT_FAILURE_CODES else ""
     reference = result.reference or transfer.bank_reference
     changes: dict[str, Any] = {"failure_code": code, "bank_reference": reference, "completed_at": now}
-    history.transition(transfer, TransferState(status), at=now, **changes, **fields)
+    history.transition(transfer, target=TransferState(status), at=now, **changes, **fields)
     handler.on_completed(transfer.id, TransferResult(status, reference, code), now=now)

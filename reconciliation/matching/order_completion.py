@@ -1,7 +1,4 @@
-"""Complete orders to send money, by the bank's answer, its notification, or what it told staff.
-
-The results of refunds and withdrawals are in their apps. Those of returns are here.
-"""
+"""Complete orders to send money, by the bank's answer, its notification, or what it told staff."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -16,12 +13,12 @@ from banks import ReportedTransfer, TransferResult
 from ledger import services as ledger
 from merchants.models import Merchant
 from payments.models import Payment
-from reconciliation.matching import intake, returnable, returns, reversals
+from reconciliation.matching import intake, probable_duplicates, returnable, returns, reversals
 from reconciliation.models import BankTransaction, NotificationResult, ResolutionState, Return, ReturnStatus
 from refunds import completion
 from refunds import services as refunds
 from transfers import services as transfers
-from transfers.models import Transfer
+from transfers.models import Transfer, TransferState
 from transfers.services import TransferHandler
 from withdrawals import services as withdrawals
 
@@ -29,7 +26,7 @@ log = logging.getLogger("reconciliation")
 
 
 class _ReturnHandler:
-    """Handles the transfers of returns (see `transfers.services.TransferHandler`)."""
+    """A `transfers.services.TransferHandler` and an `approvals.services.ApprovalHandler` of returns."""
 
     def lock(self, order_id: str) -> None:
         bank_transaction, _ = lock_return(order_id)
@@ -61,12 +58,37 @@ class _ReturnHandler:
             log.warning("the money of return %s came back and waits for staff", payer_return.id)
         reopen(bank_transaction, now)
 
+    def approve(self, approval: Approval, *, now: datetime) -> None:
+        """Raises NotDecidable for what the bank has reported since the request."""
+        bank_transaction, payer_return = lock_return(approval.subject_id)
+        if payer_return.is_manual:
+            returns.complete(bank_transaction, payer_return, now=now)
+            return
+        if returnable.is_being_reversed(bank_transaction):
+            text = _(
+                "The bank is reversing money of this transaction: ask the bank how much is left, or "
+                "reject it."
+            )
+            raise approvals.NotDecidable(text)
+        if others := probable_duplicates.probable_ids(bank_transaction):
+            text = _("It is probably a duplicate of %(other)s. Reject it.")
+            raise approvals.NotDecidable(text % {"other": others[0]})
+        transfers.release(payer_return.id, now=now)
 
+    def reject(self, approval: Approval, *, now: datetime) -> None:
+        bank_transaction, payer_return = lock_return(approval.subject_id)
+        if not payer_return.is_manual:
+            transfers.cancel(payer_return.id, now=now)
+        payer_return.transition(ReturnStatus.CANCELED)
+        reopen(bank_transaction, now)
+
+
+RETURN_HANDLER = _ReturnHandler()
 # By the prefix of the order's id.
 HANDLERS: dict[str, TransferHandler] = {
     "ref": completion.TRANSFER_HANDLER,
     "wd": withdrawals.TRANSFER_HANDLER,
-    "rtn": _ReturnHandler(),
+    "rtn": RETURN_HANDLER,
 }
 
 
@@ -94,7 +116,7 @@ def reopen(bank_transaction: BankTransaction, now: datetime) -> None:
 
 def run_due_returns(*, now: Callable[[], datetime]) -> None:
     """Send due returns, and ask about those without an answer."""
-    transfers.run_due("return", HANDLERS["rtn"], now=now)
+    transfers.run_due("return", RETURN_HANDLER, now=now)
 
 
 def accept_notification(*, bank: str, body: bytes, notification: ReportedTransfer, now: datetime) -> None:
@@ -151,7 +173,7 @@ def cancel_unsent(order_id: str, *, now: datetime) -> None:
 
     The money of a return is an exception again.
     """
-    if not transfers.is_queued(order_id):
+    if not transfers.exists(order_id, TransferState.QUEUED):
         raise transfers.AlreadySubmitted(order_id)
     if order_id.startswith("wd_"):
         withdrawals.cancel_unsent(withdrawal_id=order_id, now=now)
