@@ -19,7 +19,6 @@ from merchants.admin_filters import NewestOfMerchantFilter
 from reconciliation.exceptions import detail_page, payer_names
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
 from reconciliation.exceptions.transfer_acts import TRANSFER_ACTS
-from reconciliation.inquiries.admin import ConfirmationInquiryAdmin, InquiryAdmin, InquiryAnswerAdmin
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -126,9 +125,44 @@ admin.site.register(ReconciliationException, ReconciliationExceptionAdmin)
 admin.site.register(SlipCheck, SlipCheckAdmin)
 admin.site.register(Statement, StatementAdmin)
 admin.site.register(StatementLine, StatementLineAdmin)
-admin.site.register(Inquiry, InquiryAdmin)
-admin.site.register(ConfirmationInquiry, ConfirmationInquiryAdmin)
-admin.site.register(InquiryAnswer, InquiryAnswerAdmin)
+
+
+@admin.register(Inquiry)
+class InquiryAdmin(ReadOnlyAdmin):
+    mode_column = "bank"
+    list_display = ["payment_id", "bank", "status", "schedule_index", "due_at"]
+    list_filter = ["bank", ("due_at", admin.EmptyFieldListFilter)]
+    list_select_related = ["payment"]
+    search_fields = ["=payment__id"]
+    ordering = ["-pk"]
+
+    @admin.display(description=_("payment status"))
+    def status(self, inquiry: Inquiry) -> str:
+        return str(inquiry.payment.status)
+
+
+@admin.register(ConfirmationInquiry)
+class ConfirmationInquiryAdmin(ReadOnlyAdmin):
+    mode_column = "bank"
+    list_display = [
+        *("id", "bank", "bank_transaction_id", "notification_id", "last_outcome", "attempts"),
+        *("due_at", "confirmed_at"),
+    ]
+    list_filter = ["bank", "last_outcome", ("confirmed_at", admin.EmptyFieldListFilter)]
+    search_fields = ["=bank_transaction__id", "=notification__id", "=payment_id"]
+    ordering = ["-id"]
+
+
+@admin.register(InquiryAnswer)
+class InquiryAnswerAdmin(ReadOnlyAdmin):
+    mode_column = "payment__merchant__mode"
+    list_display = [
+        *("payment_id", "outcome", "transaction_count", "answer_count", "first_answered_at", "answered_at"),
+        *("duration_ms", "request_id"),
+    ]
+    list_filter = ["outcome"]
+    search_fields = ["=payment__id"]
+    ordering = ["-id"]
 
 
 @admin.register(Resolution)

@@ -5,6 +5,8 @@ fees of the payments. So what stays on the account of an acquirer is on the way,
 """
 
 import logging
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -12,14 +14,14 @@ from django.db.models import Exists, Max, Min, OuterRef
 
 import banks
 from banks import AcquirerTransfer as ReportedTransfer
-from banks import InquiryFailed
+from banks import InquiryFailed, LedgerEntry
+from banks import SettledItem as ReportedItem
 from core import ids
 from merchants.models import Merchant
 from payments import cards, settling
 from payments.card_models import IS_ON_THE_WAY, CardCharge
 from settlements import items, questions
 from settlements.errors import SettlementNotFound
-from settlements.ledger_copies import StoredLedger
 from settlements.models import (
     ARRIVES_WITHIN,
     OPEN_STATES,
@@ -30,6 +32,7 @@ from settlements.models import (
     QuestionKind,
     SettledItem,
     Settlement,
+    UnpaidEntry,
 )
 
 log = logging.getLogger("settlements")
@@ -40,6 +43,47 @@ OVERTAKES_WITHIN = timedelta(days=1)
 # A transfer that is open for longer is not read any more. Staff know since `ARRIVES_WITHIN` that it is late.
 GIVEN_UP_AFTER = timedelta(days=31)
 READ_AGAIN_AFTER = timedelta(days=1)
+
+
+class StoredLedger:
+    """A `banks.LedgerCopy`: entries that no transfer has paid. Readers at once keep each entry once."""
+
+    def __init__(self, acquirer: str) -> None:
+        self._acquirer = acquirer
+        known = AcquirerReading.objects.filter(pk=acquirer)
+        self.read_until: datetime | None = known.values_list("ledger_until", flat=True).first()
+
+    @transaction.atomic
+    def add(self, entries: Sequence[LedgerEntry], read_until: datetime) -> None:
+        reading, _ = AcquirerReading.objects.select_for_update().get_or_create(pk=self._acquirer)
+        UnpaidEntry.objects.bulk_create(
+            [
+                UnpaidEntry(
+                    acquirer=self._acquirer,
+                    entry_id=each.id,
+                    transferable_at=each.transferable_at,
+                    item=asdict(each.item),
+                )
+                for each in entries
+            ],
+            ignore_conflicts=True,
+        )
+        self.read_until = reading.ledger_until = max(read_until, reading.ledger_until or read_until)
+        reading.save(update_fields=["ledger_until"])
+
+    def entries(self, after: datetime | None, until: datetime) -> list[LedgerEntry]:
+        found = UnpaidEntry.objects.filter(acquirer=self._acquirer, transferable_at__lte=until).order_by("pk")
+        if after is not None:
+            found = found.filter(transferable_at__gt=after)
+        return [LedgerEntry(each.entry_id, each.transferable_at, ReportedItem(**each.item)) for each in found]
+
+    def finish(self, now: datetime) -> None:
+        """Note that the reading is complete, and delete what transfers that arrived have paid."""
+        AcquirerReading.objects.update_or_create(pk=self._acquirer, defaults={"read_at": now})
+        paid = AcquirerTransfer.objects.filter(acquirer=self._acquirer, state=AcquirerTransferState.PAID)
+        newest = paid.order_by("-created_at").values_list("created_at", flat=True).first()
+        if newest is not None:
+            UnpaidEntry.objects.filter(acquirer=self._acquirer, transferable_at__lte=newest).delete()
 
 
 def find(*, merchant: Merchant, settlement_id: str) -> Settlement:

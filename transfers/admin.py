@@ -9,16 +9,43 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 import banks
-from audit_trail.act_pages import ActPages
+from audit_trail.act_pages import ActPages, ObjectAct
+from audit_trail.acts import Act
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock, request_context
 from core.console import admin_columns, personal_data
-from transfers.explanations import ANSWERS
+from transfers import safe_mode
+from transfers.explanations import ANSWERS, PAUSE, RESUME
 from transfers.models import OPEN_STATES, CircuitBreaker, SafeMode, Transfer, TransferEvent
-from transfers.safe_mode_acts import PAUSE_ACTS, SAFE_MODE_ACTS
 from transfers.schedule import OVERDUE_AFTER
 
 MAX_EVENTS_SHOWN = 50
+PAUSE_ACTS = (
+    ObjectAct(
+        slug="pause",
+        label=_("Pause all outgoing money"),
+        act=Act.TRANSFERS_PAUSED,
+        permission="transfers.pause_transfers",
+        explain=lambda _row: str(PAUSE),
+        run=lambda _row, values, now: safe_mode.pause(reason=values["reason"], now=now),
+        is_possible=lambda _row, now: not safe_mode.is_on(),
+        is_dangerous=True,
+        is_recorded_by_service=True,
+    ),
+)
+SAFE_MODE_ACTS = (
+    ObjectAct(
+        slug="resume",
+        label=_("Resume outgoing money"),
+        act=Act.TRANSFERS_RESUMED,
+        permission="transfers.resume_transfers",
+        explain=lambda _period: str(RESUME).format(count=safe_mode.waiting_orders()),
+        run=lambda _period, values, now: safe_mode.resume(reason=values["reason"], now=now),
+        is_possible=lambda period, now: period.ended_at is None,
+        is_dangerous=True,
+        is_recorded_by_service=True,
+    ),
+)
 
 
 class OverdueFilter(admin.SimpleListFilter):

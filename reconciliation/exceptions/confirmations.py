@@ -11,7 +11,7 @@ from audit_trail.acts import ActRefused
 from core import request_context
 from payments.models import Payment
 from reconciliation.exceptions import resolution_records
-from reconciliation.matching import confirmation
+from reconciliation.matching import crediting
 from reconciliation.models import BankTransaction, Resolution, ResolutionType, StatementLine
 
 
@@ -32,7 +32,7 @@ def confirm_manually(bank_transaction_id: str, *, note: str, now: datetime) -> R
         bank_transaction_id, ResolutionType.CONFIRMED, note, now, bank_transaction.payment_id
     )
     resolution_records.save(resolution)
-    confirmation.confirm(bank_transaction, now)
+    crediting.confirm(bank_transaction, now)
     return resolution
 
 

@@ -1,21 +1,34 @@
 """Credit the payments that bank transactions pay: at once, or after a decision of staff.
 
-The caller holds the locks of the payments and the bank transactions.
+Money that only an uploaded statement reports cannot leave until a callback, an answer to an inquiry or a
+second person (`exceptions.confirmations`) confirms it. The caller holds the locks of payments and money.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from ledger import accounts
+from ledger import services as ledger
 from ledger.models import AccountType
 from payments import fee_terms
 from payments import services as payments
 from payments.models import Payment
 from payments.services import PaidPayment
 from reconciliation.matching import statement_fees
-from reconciliation.models import BankTransaction, ReportSource, Resolution, ResolutionState, ResolutionType
+from reconciliation.models import (
+    BankNotification,
+    BankTransaction,
+    NotificationResult,
+    ReportSource,
+    Resolution,
+    ResolutionState,
+    ResolutionType,
+)
+from refunds import completion as refunds
 
+log = logging.getLogger("reconciliation")
 POLICY_ACTOR = "policy:late_money"
 
 
@@ -61,6 +74,39 @@ def accept_by_policy(bank_transaction: BankTransaction, payment: Payment, *, now
         created_at=now,
     )
     credit_from_suspense(bank_transaction, payment, resolution)
+
+
+def confirm_if_bank_reported(bank_transaction: BankTransaction, *, now: datetime) -> None:
+    """Confirm money that the bank itself has reported. The caller has locked payment and bank transaction."""
+    if bank_transaction.is_confirmed:
+        return
+    agree = BankNotification.objects.filter(
+        bank_transaction=bank_transaction, result__in=[NotificationResult.NEW, NotificationResult.REPEAT]
+    )
+    if agree.filter(source__in=[ReportSource.CALLBACK, ReportSource.INQUIRY]).exists():
+        confirm(bank_transaction, now)
+
+
+def confirm(bank_transaction: BankTransaction, now: datetime) -> None:
+    """Make credited money available, less what the bank has reversed."""
+    bank_transaction.set_fields(is_confirmed=True)
+    log.info("bank transaction %s of %s is confirmed", bank_transaction.id, bank_transaction.bank)
+    payment = bank_transaction.payment
+    if not bank_transaction.is_credited or payment is None:
+        return
+    left = bank_transaction.amount - refunds.reversed_amount(payment)
+    if left:
+        ledger.confirm(
+            merchant_id=payment.merchant_id,
+            subject_id=bank_transaction.id,
+            source_id=payment.id,
+            amount=left,
+            now=now,
+        )
+    bank, paid_at = bank_transaction.bank, bank_transaction.paid_at
+    (by_terms,) = fee_terms.fees_of([(payment.merchant_id, bank, payment.received, paid_at)])
+    fee = statement_fees.choose(bank_transaction, payment, payment.received, by_terms, now)
+    payments.charge_fee(payment, fee, source=accounts.bank(bank_transaction.bank), now=now)
 
 
 def _paid_payments(

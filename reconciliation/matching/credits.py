@@ -16,7 +16,6 @@ from payments import services as payments
 from payments.models import Payment, PaymentException, PaymentStatus
 from qrcodes.models import QrCode
 from reconciliation.matching import (
-    confirmation,
     crediting,
     deduplication,
     match_rules,
@@ -64,7 +63,7 @@ def _apply_new(match: Match, now: datetime) -> None:
     """Decide the result, once, and act on it."""
     bank_transaction, payment = match.bank_transaction, match.payment
     reversal = reversals.find_due(bank_transaction, is_new=True) if match.has_reversal else None
-    confirmation.confirm_if_bank_reported(bank_transaction, now=now)
+    crediting.confirm_if_bank_reported(bank_transaction, now=now)
     expiry_sweep.store([payment] if payment else [], now)
     match.result = match_rules.decide(bank_transaction, payment)
     is_declined = match.result == MatchResult.DECLINED
@@ -84,7 +83,7 @@ def _apply_again(match: Match, now: datetime) -> None:
     credited_payment = payment if bank_transaction.is_credited else None
     if credited_payment is not None:
         refunds.lock_waiting(credited_payment)  # before any account is locked
-    confirmation.confirm_if_bank_reported(bank_transaction, now=now)
+    crediting.confirm_if_bank_reported(bank_transaction, now=now)
     if reversal is not None:
         reversals.apply(reversal, bank_transaction, payment, now=now)
     if credited_payment is not None:
