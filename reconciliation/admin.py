@@ -58,11 +58,7 @@ class BankTransactionAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     list_select_related = ["payment"]
     search_fields = [
-        "=id",
-        "=bank_reference",
-        "=later_bank_reference",
-        "=slip_reference",
-        "=reference1",
+        *("=id", "=bank_reference", "=later_bank_reference", "=slip_reference", "=reference1"),
         "=payment__id",
     ]
     scanned_fields = ("amount", "payer_name", "payer_account")
@@ -101,14 +97,7 @@ class BankNotificationAdmin(ReadOnlyAdmin):
     list_select_related = ["bank_transaction"]
     search_fields = ["=id", "=bank_transaction__id", "=order_id"]
     fields = [
-        "id",
-        "bank",
-        "source",
-        "result",
-        "bank_transaction",
-        "order",
-        "received_at",
-        "request_id",
+        *("id", "bank", "source", "result", "bank_transaction", "order", "received_at", "request_id"),
         "message",
     ]
 
@@ -180,14 +169,7 @@ class ResolutionAdmin(ReadOnlyAdmin):
 class ReturnAdmin(ReadOnlyAdmin):
     mode_column = "route"
     list_display = [
-        "id",
-        "bank_transaction",
-        "baht",
-        "route",
-        "status",
-        "is_manual",
-        "created_at",
-        "completed_at",
+        *("id", "bank_transaction", "baht", "route", "status", "is_manual", "created_at", "completed_at"),
     ]
     list_filter = ["status", "is_manual"]
     list_select_related = ["bank_transaction"]

@@ -143,16 +143,8 @@ class Refund(StateMachine, CausedRow):
             triggers.ReadOnly(
                 "what was asked for never changes",
                 exclude=[
-                    "status",
-                    "route",
-                    "account_digest",
-                    "awaiting_approval",
-                    "failure_code",
-                    "cancel_actor",
-                    "cancel_request_id",
-                    "updated_at",
-                    "completed_at",
-                    "returned_at",
+                    *("status", "route", "account_digest", "awaiting_approval", "failure_code"),
+                    *("cancel_actor", "cancel_request_id", "updated_at", "completed_at", "returned_at"),
                 ],
                 erasable=["note"],
                 erasable_if="OLD.status <> 'pending'",

@@ -93,11 +93,7 @@ class Withdrawal(DigestedRow, StateMachine):
             triggers.ReadOnly(
                 "what was asked for never changes",
                 exclude=[
-                    "status",
-                    "failure_code",
-                    "bank_reference",
-                    "awaiting_approval",
-                    "updated_at",
+                    *("status", "failure_code", "bank_reference", "awaiting_approval", "updated_at"),
                     "completed_at",
                 ],
             ),

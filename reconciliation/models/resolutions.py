@@ -70,14 +70,8 @@ class Resolution(CausedRow):
                 fields=["subject_id", "reopen_count"],
                 condition=Q(
                     type__in=[
-                        "merged",
-                        "undone",
-                        "acquirer",
-                        "dismissed",
-                        "kept",
-                        "written_off",
-                        "booked_returned",
-                        "booked_failed",
+                        *("merged", "undone", "acquirer", "dismissed", "kept", "written_off"),
+                        *("booked_returned", "booked_failed"),
                     ]
                 ),
                 name="resolution_ends_subject_once",

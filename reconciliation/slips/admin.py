@@ -83,13 +83,8 @@ class AskBankForm(forms.Form):
 
 class SlipCheckAdmin(ReadOnlyAdmin):
     list_display = [
-        "checked_at",
-        "sending_bank",
-        "transaction_id",
-        "bank_transaction",
-        "claimed_payment_id",
-        "verdict",
-        "actor",
+        *("checked_at", "sending_bank", "transaction_id", "bank_transaction", "claimed_payment_id"),
+        *("verdict", "actor"),
     ]
     list_select_related = ["bank_transaction"]
     list_filter = ["verdict", ("bank_transaction", admin.EmptyFieldListFilter)]

@@ -161,16 +161,8 @@ class StatementLineAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     mode_column = "bank"
     list_display = [
-        "line_number",
-        "statement",
-        "kind",
-        "baht",
-        "fee_baht",
-        "fee_vat_baht",
-        "paid_at",
-        "result",
-        "reason",
-        "bank_transaction",
+        *("line_number", "statement", "kind", "baht", "fee_baht", "fee_vat_baht", "paid_at", "result"),
+        *("reason", "bank_transaction"),
     ]
     export_columns = (
         "id", "line_number", "statement", "kind", "amount", "fee", "fee_vat", "paid_at", "result", "error",
