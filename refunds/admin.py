@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
-from core import clock, money
+from core import clock
 from core.console import personal_data
 from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
@@ -79,10 +79,6 @@ class RefundAdmin(ActingAdmin):
 @admin.register(RefundReversal)
 class RefundReversalAdmin(ReadOnlyAdmin):
     mode_column = "payment__merchant__mode"
-    list_display = ["reversal_id", "payment", "baht", "refunded_baht", "route", "created_at"]
+    list_display = ["reversal_id", "payment", "baht", "refunded_amount", "route", "created_at"]
     list_select_related = ["payment"]
     search_fields = ["=reversal_id", "=payment__id"]
-
-    @admin.display(description=_("shown by refunds"))
-    def refunded_baht(self, reversal: RefundReversal) -> str:
-        return money.display(reversal.refunded_amount)

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ActingAdmin, ObjectAct, Told
 from audit_trail.acts import Act, ActRefused
 from audit_trail.pages import ReadOnlyAdmin
-from core import clock, money
+from core import clock
 from core.console import personal_data
 from core.http import uploads
 from core.observing.logs import redact
@@ -161,7 +161,7 @@ class StatementLineAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     mode_column = "bank"
     list_display = [
-        *("line_number", "statement", "kind", "baht", "fee_baht", "fee_vat_baht", "paid_at", "result"),
+        *("line_number", "statement", "kind", "baht", "fee", "fee_vat", "paid_at", "result"),
         *("reason", "bank_transaction"),
     ]
     export_columns = (
@@ -173,17 +173,9 @@ class StatementLineAdmin(ReadOnlyAdmin):
     search_fields = ["=bank_transaction__id", "=statement__id"]
     fields = [
         "statement", "line_number", "bank", "biller_id", "bank_date", "occurrence", "kind", "baht",
-        "fee_baht", "fee_vat_baht", "paid_at", "result", "reason", "bank_transaction", "text",
+        "fee", "fee_vat", "paid_at", "result", "reason", "bank_transaction", "text",
     ]  # fmt: skip
     indexed_filters = frozenset({"statement__id__exact"})
-
-    @admin.display(description=_("fee"))
-    def fee_baht(self, line: StatementLine) -> str | None:
-        return None if line.fee is None else money.display(line.fee)
-
-    @admin.display(description=_("VAT of the fee"))
-    def fee_vat_baht(self, line: StatementLine) -> str | None:
-        return None if line.fee_vat is None else money.display(line.fee_vat)
 
     @admin.display(description=_("error"))
     def reason(self, line: StatementLine) -> str:
