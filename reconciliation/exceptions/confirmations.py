@@ -9,7 +9,6 @@ from django.utils.translation import gettext as _
 
 from audit_trail.acts import ActRefused
 from core import request_context
-from payments.models import Payment
 from reconciliation.exceptions import resolution_records
 from reconciliation.matching import crediting
 from reconciliation.models import BankTransaction, Resolution, ResolutionType, StatementLine
@@ -18,10 +17,7 @@ from reconciliation.models import BankTransaction, Resolution, ResolutionType, S
 @resolution_records.decision(ResolutionType.CONFIRMED)
 def confirm_manually(bank_transaction_id: str, *, note: str, now: datetime) -> Resolution:
     """Confirm that the bank has this money, as a second person. Raises ActRefused, AlreadyResolved."""
-    payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=bank_transaction_id)
-    if payment_id is not None:
-        Payment.objects.locked(payment_id)
-    bank_transaction: BankTransaction = BankTransaction.objects.locked(bank_transaction_id)
+    bank_transaction: BankTransaction = BankTransaction.objects.locked_with_payment(bank_transaction_id)
     if bank_transaction.is_confirmed:
         if Resolution.objects.filter(subject_id=bank_transaction.id, type=ResolutionType.CONFIRMED).exists():
             raise resolution_records.already_resolved(bank_transaction.id)

@@ -18,7 +18,7 @@ from ledger import services as ledger
 from payments import expiry_sweep
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
-from reconciliation.exceptions import contradictions, explanations, merges, resolution_records
+from reconciliation.exceptions import contradictions, explanations, resolution_records
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import (
@@ -29,6 +29,7 @@ from reconciliation.matching import (
     returnable,
     returns,
     reversals,
+    statement_fees,
 )
 from reconciliation.matching import services as matching
 from reconciliation.matching.returns import ReturnDestination
@@ -202,7 +203,10 @@ def dismiss(subject_id: str, *, note: str, now: datetime) -> Resolution:
 
 @resolution_records.decision(ResolutionType.MERGED)
 def merge(bank_transaction_id: str, *, note: str, now: datetime) -> Resolution:
-    """Merge the bank transaction into its probable duplicate: only that one counts."""
+    """Merge the bank transaction into its probable duplicate: only that one counts.
+
+    Both stay as the bank made them, so that their ids and lines are recognised later.
+    """
     unlocked = BankTransaction.objects.get(pk=bank_transaction_id)
     if unlocked.payment_id is not None:
         Payment.objects.locked(unlocked.payment_id)
@@ -218,7 +222,17 @@ def merge(bank_transaction_id: str, *, note: str, now: datetime) -> Resolution:
         raise ActRefused(
             _("The bank is reversing money of this transaction: ask the bank which one it means.")
         )
-    return merges.merge(bank_transaction, found, note=note, now=now)
+    bank_transaction.resolve(ResolutionState.MERGED, now=now)
+    resolution = resolution_records.draft(
+        bank_transaction_id, ResolutionType.MERGED, note, now, bank_transaction.payment_id
+    )
+    resolution.merged_into_id = found.id
+    # The ledger accepts one journal of a type for each subject.
+    resolution.ledger_subject_id = ids.new("mrg_", now) if resolution.reopen_count else bank_transaction_id
+    bank, amount = accounts.bank(bank_transaction.bank), bank_transaction.amount
+    ledger.merge(subject_id=resolution.ledger_subject_id, amount=amount, bank=bank, now=now)
+    statement_fees.ask_about_merged(bank_transaction, found, now)
+    return resolution_records.save(resolution)
 
 
 @resolution_records.decision(ResolutionType.KEPT)
@@ -302,8 +316,10 @@ def _reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
             raise resolution_records.already_resolved(subject_id)
         raise ActRefused(_("Only what was dismissed, merged or written off can be reopened."))
     if is_transaction:
-        is_merged = found.resolution_state == ResolutionState.MERGED
-        (merges.undo_merge if is_merged else reversals.reopen)(found, now=now)
+        if found.resolution_state == ResolutionState.MERGED:
+            merged = probable_duplicates.merge_resolution(found).ledger_subject_id
+            ledger.unmerge(subject_id=merged, amount=found.amount, bank=accounts.bank(found.bank), now=now)
+        reversals.reopen(found, now=now)
     elif isinstance(found, TransferContradiction):
         listing.show_order(found)
     else:
@@ -314,19 +330,12 @@ def _reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
     return resolution
 
 
-def _payment_id_of(bank_transaction_id: str) -> str | None:
-    found: str | None = BankTransaction.objects.values_list("payment_id", flat=True).get(
-        pk=bank_transaction_id
-    )
-    return found
-
-
 def _lock_with_payment(bank_transaction_id: str, now: datetime) -> tuple[BankTransaction, Payment | None]:
     """An open bank transaction, and its payment if that still waits for money, both locked.
 
     The payment's lock stops another report of the same money from paying it meanwhile.
     """
-    payment_id = _payment_id_of(bank_transaction_id)
+    payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=bank_transaction_id)
     payment = None if payment_id is None else _lock_payable(payment_id, now)
     return lock_usable(bank_transaction_id), payment
 
@@ -361,12 +370,8 @@ def lock_usable(bank_transaction_id: str) -> BankTransaction:
 
 
 def _lock_returnable(bank_transaction_id: str, type: ResolutionType) -> BankTransaction:
-    """A bank transaction whose money can be returned in this way. Raises ActRefused.
-
-    Its payment is locked for the same reason as in `_lock_with_payment`, and does not change.
-    """
-    if (payment_id := _payment_id_of(bank_transaction_id)) is not None:
-        Payment.objects.locked(payment_id)
+    """A bank transaction whose money can be returned in this way. Raises ActRefused."""
+    BankTransaction.objects.locked_with_payment(bank_transaction_id)
     bank_transaction = lock_usable(bank_transaction_id)
     returnable.check_confirmed(bank_transaction)
     if type not in allowed_types(bank_transaction):

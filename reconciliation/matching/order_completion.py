@@ -12,7 +12,6 @@ from approvals.models import Approval, ApprovalKind
 from banks import ReportedTransfer, TransferResult
 from ledger import services as ledger
 from merchants.models import Merchant
-from payments.models import Payment
 from reconciliation.matching import intake, probable_duplicates, returnable, returns, reversals
 from reconciliation.models import BankTransaction, NotificationResult, ResolutionState, Return, ReturnStatus
 from refunds import completion
@@ -98,11 +97,8 @@ def handler_of(order_id: str) -> TransferHandler:
 
 def lock_return(order_id: str) -> tuple[BankTransaction, Return]:
     """Lock payment, bank transaction and return. A reversal of an excess changes the payment too."""
-    keys = Return.objects.values_list("bank_transaction_id", "bank_transaction__payment_id")
-    bank_transaction_id, payment_id = keys.get(pk=order_id)
-    if payment_id is not None:
-        Payment.objects.locked(payment_id)
-    bank_transaction = BankTransaction.objects.locked(bank_transaction_id)
+    bank_transaction_id = Return.objects.values_list("bank_transaction", flat=True).get(pk=order_id)
+    bank_transaction = BankTransaction.objects.locked_with_payment(bank_transaction_id)
     return bank_transaction, Return.objects.select_for_update(no_key=True).get(pk=order_id)
 
 

@@ -9,7 +9,7 @@ from ledger import accounts
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from payments.models import Payment
-from reconciliation.matching import deduplication, probable_duplicates, returns
+from reconciliation.matching import returns
 from reconciliation.models import (
     BankTransaction,
     Excess,
@@ -34,22 +34,11 @@ ORDER BY t.id LIMIT 1 FOR NO KEY UPDATE
 """
 
 
-def find_credit(reversal: BankTransaction) -> BankTransaction | None:
-    """Return the credit with one of the reversal's ids; if it was merged, the other credit."""
-    credit = deduplication.counterpart(reversal)
-    return None if credit is None else probable_duplicates.merged_into(credit)
-
-
 def own_reversal_orders(credit: BankTransaction) -> list[str]:
     """Return our orders to void the credit. The bank reports their result as a reversal."""
     return transfers.matching_voids(
         credit.bank_references, route=accounts.bank(credit.bank), amount=credit.amount
     )
-
-
-def is_not_applied(reversal: BankTransaction) -> bool:
-    """Whether no money was taken yet and staff have not dismissed the reversal."""
-    return reversal.match_result in NOT_APPLIED and reversal.resolution_state != ResolutionState.DISMISSED
 
 
 def find_unapplied(credit: BankTransaction, *also_resolved: ResolutionState) -> BankTransaction | None:
@@ -104,7 +93,7 @@ def find_due(credit: BankTransaction, *, is_new: bool = False) -> BankTransactio
 
 
 def reopen(reversal: BankTransaction, *, now: datetime) -> None:
-    """Undo the resolution of a reversal, whose lock the caller holds."""
+    """Undo a resolution. The caller holds the lock."""
     if reversal.resolution_state == ResolutionState.WRITTEN_OFF:
         write_off = Resolution.objects.filter(subject_id=reversal.id, type=ResolutionType.WRITTEN_OFF).latest(
             "id"

@@ -9,9 +9,16 @@ from django.db import transaction
 from merchants.errors import has_moved
 from merchants.models import Merchant
 from payments.models import Payment
-from reconciliation.matching import credits, deduplication, order_completion, reversals, statement_fees
+from reconciliation.matching import (
+    credits,
+    deduplication,
+    order_completion,
+    probable_duplicates,
+    reversals,
+    statement_fees,
+)
 from reconciliation.matching.credits import PaymentChanged
-from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult
+from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ResolutionState
 
 log = logging.getLogger("reconciliation")
 # The request that stores a bank transaction applies it at once. If 2 s have passed, the process has crashed.
@@ -81,14 +88,16 @@ def try_apply(
 def _apply_reversal(bank_transaction: BankTransaction, now: datetime) -> BankTransaction:
     """Lock the payment, the credit and the reversal, in this order, and apply the reversal."""
     deduplication.lock_names([deduplication.pair_name(bank_transaction)])
-    credit, payment = reversals.find_credit(BankTransaction.objects.get(pk=bank_transaction.id)), None
+    credit, payment = deduplication.counterpart(BankTransaction.objects.get(pk=bank_transaction.id)), None
     if credit is not None:
+        credit = probable_duplicates.merged_into(credit)
         payment = Payment.objects.locked(credit.payment_id) if credit.payment_id else None
         seen, credit = credit.payment_id, BankTransaction.objects.locked(credit.id)
         if credit.payment_id != seen:
             raise PaymentChanged()
     reversal = BankTransaction.objects.locked(bank_transaction.id)
-    if reversals.is_not_applied(reversal):
+    is_dismissed = reversal.resolution_state == ResolutionState.DISMISSED
+    if reversal.match_result in reversals.NOT_APPLIED and not is_dismissed:
         reversals.apply(reversal, credit, payment, now=now)
     if credit is not None and reversal.match_result == MatchResult.ORDERED:
         order_completion.complete(reversals.own_reversal_orders(credit), now=now)

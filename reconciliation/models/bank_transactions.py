@@ -79,6 +79,13 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
         """Return the locked row. Lock its payment first."""
         return self.select_for_update(no_key=True).get(pk=bank_transaction_id)
 
+    def locked_with_payment(self, bank_transaction_id: str) -> "BankTransaction":
+        """Lock its payment, then the row. Another report of the same money cannot pay it meanwhile."""
+        payment_id = self.values_list("payment_id", flat=True).get(pk=bank_transaction_id)
+        if payment_id is not None:
+            Payment.objects.locked(payment_id)
+        return self.locked(bank_transaction_id)
+
 
 class BankTransaction(DigestedRow, StateMachine):
     """A credit, decline or reversal as a bank reports it. Unique by bank, reference of the bank and kind."""
