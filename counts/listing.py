@@ -54,20 +54,21 @@ def of_owner(
     show: Callable[[M], Mapping[str, Any]],
     *,
     selective: str = "",
+    plural: str = "",
     now: datetime = BEGINNING,
     load: Callable[[Sequence[M]], None] | None = None,
 ) -> ApiResponse:
     """The page of an owner's list that a query of the API asks for, by status and period.
 
-    selective: a filter that few rows match, so they are read and not counted.
+    selective: a filter that few rows match, so they are read and not counted. plural: by default the name.
     """
     if selective in query:
         mine = counted.model._default_manager.filter(**{counted.owner_column: owner_id})
         where = {name: query[name] for name in ("status", selective) if name in query}
         found = paging.created_between(mine.filter(**where), query)
-        return paging.page(found, query, counted.name, show, unfiltered=mine)
+        return paging.page(found, query, plural or counted.name, show, unfiltered=mine, load=load)
     wanted = counted.matching(owner_id, query.get("status"), now=now, **period_of(query))
-    return response(wanted, query, counted.name, show, load=load)
+    return response(wanted, query, plural or counted.name, show, load=load)
 
 
 def response(

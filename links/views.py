@@ -4,10 +4,9 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from core import clock
-from core.http import api, paging
+from core.http import api
 from core.http.responses import ApiResponse
 from counts import listing
-from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from links import openapi as docs
@@ -36,12 +35,9 @@ class PaymentLinkViewSet(MerchantViewSet):
         def show(link: PaymentLink) -> PaymentLinkObject:
             return payment_link_object(link, codes.get(link.id, 0), now)
 
-        if "reference" in query:
-            mine = PaymentLink.objects.filter(merchant=merchant)
-            found = paging.created_between(mine.filter(reference=query["reference"]), query)
-            return paging.page(found, query, "payment_links", show, unfiltered=mine, load=load)
-        wanted = LINKS.matching(merchant.id, None, **period_of(query))
-        return listing.response(wanted, query, "payment_links", show, load=load)
+        return listing.of_owner(
+            LINKS, merchant.id, query, show, selective="reference", plural="payment_links", load=load
+        )
 
     @docs.retrieve
     def retrieve(self, request: Request, payment_link_id: str) -> PaymentLinkObject:

@@ -13,7 +13,6 @@ from core.digests import DigestedColumn, DigestedRow
 from core.failures import RETURNED_BY_BANK
 from counts.lists import CountedList
 from merchants.models import Merchant
-from withdrawals.errors import WithdrawalNotFound
 from withdrawals.payout_models import NEEDS_STAFF, PayoutDays, PayoutNight, PayoutSchedule, SkipReason
 
 
@@ -38,11 +37,8 @@ class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
         return self.filter(status=WithdrawalStatus.PENDING, merchant__in=list(debts))
 
     def locked(self, withdrawal_id: str) -> "Withdrawal":
-        """Return the locked row. Raises WithdrawalNotFound."""
-        try:
-            return self.select_for_update(no_key=True).get(pk=withdrawal_id)
-        except self.model.DoesNotExist:
-            raise WithdrawalNotFound(id=withdrawal_id) from None
+        """Return the locked row."""
+        return self.select_for_update(no_key=True).get(pk=withdrawal_id)
 
 
 class Withdrawal(DigestedRow, StateMachine):

@@ -91,7 +91,7 @@ def is_in_debt(merchant_id: str) -> bool:
 
 @transaction.atomic
 def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
-    """Pending becomes canceled. Raises WithdrawalNotFound, WithdrawalNotCancelable."""
+    """Pending becomes canceled. Raises WithdrawalNotCancelable."""
     withdrawal = Withdrawal.objects.locked(withdrawal_id)
     if withdrawal.status != WithdrawalStatus.PENDING:
         raise WithdrawalNotCancelable(status=withdrawal.status)
@@ -106,7 +106,7 @@ def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
 def cancel_unsent(*, withdrawal_id: str, now: datetime) -> None:
     """Cancel a withdrawal whose order surely never reached the bank. One that is processing fails instead.
 
-    Raises WithdrawalNotFound, transfers.AlreadySubmitted.
+    Raises transfers.AlreadySubmitted.
     """
     withdrawal = Withdrawal.objects.locked(withdrawal_id)
     if withdrawal.status == WithdrawalStatus.PENDING:
