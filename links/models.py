@@ -49,23 +49,21 @@ class PaymentLink(StateMachine):
     id = PublicIdKey()
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     status = models.CharField(max_length=11, choices=StoredStatus.choices, default=StoredStatus.ACTIVE)
-    amount = models.BigIntegerField(null=True, help_text="Satang. Null if the visitor chooses it.")
-    amount_min = models.BigIntegerField(null=True, verbose_name="smallest amount", help_text="Satang.")
-    amount_max = models.BigIntegerField(null=True, verbose_name="largest amount", help_text="Satang.")
+    amount = models.BigIntegerField(null=True)  # Satang. Null if the visitor chooses it.
+    amount_min = models.BigIntegerField(null=True, verbose_name="smallest amount")  # satang
+    amount_max = models.BigIntegerField(null=True, verbose_name="largest amount")  # satang
     description = models.CharField(max_length=MAX_DESCRIPTION_LENGTH, null=True)  # noqa: DJ001 (not given)
     reference = models.CharField(max_length=MAX_REFERENCE_LENGTH, null=True)  # noqa: DJ001
     metadata = RawJson(null=True)
-    max_payments = models.IntegerField(
-        null=True, verbose_name="largest number of payments", help_text="Null is any number."
-    )
+    # Null is any number.
+    max_payments = models.IntegerField(null=True, verbose_name="largest number of payments")
     expiry_minutes = models.IntegerField(verbose_name="minutes of each code")
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
-    payments = models.IntegerField(default=0, help_text="How many succeeded. A trigger on payments counts.")
+    payments = models.IntegerField(default=0)  # How many succeeded. A trigger on payments counts.
     deactivated_at = models.DateTimeField(null=True)
-    deactivated_by = models.CharField(
-        max_length=160, blank=True, default="", help_text="The actor, as in core.request_context."
-    )
+    # The actor, as in core.request_context.
+    deactivated_by = models.CharField(max_length=160, blank=True, default="")
 
     class Meta:
         permissions = [("deactivate_paymentlink", "Can deactivate payment links")]
@@ -166,8 +164,8 @@ class LinkCode(models.Model):
         Payment, on_delete=models.PROTECT, primary_key=True, related_name="link_code"
     )
     link = models.ForeignKey(PaymentLink, on_delete=models.PROTECT, related_name="codes", db_index=False)
-    visitor = models.CharField(max_length=VISITOR_LENGTH, help_text="A random text in the visitor's cookie.")
-    number = models.IntegerField(help_text="Of this visitor, from 1.")
+    visitor = models.CharField(max_length=VISITOR_LENGTH)  # A random text in the visitor's cookie
+    number = models.IntegerField()  # of this visitor, from 1
 
     class Meta:
         default_permissions = ()

@@ -41,11 +41,11 @@ class RefundReversal(models.Model):
     A refund shows the part that no other completed or pending refund covers.
     """
 
-    reversal_id = PublicIdKey(help_text="The bank transaction that reports it.")
+    reversal_id = PublicIdKey()  # the bank transaction that reports it
     payment = models.OneToOneField(Payment, on_delete=models.PROTECT, related_name="reversal")
-    amount = models.BigIntegerField(help_text="Satang.")
-    refunded_amount = models.BigIntegerField(default=0, help_text="Satang that refunds show.")
-    route = models.CharField(max_length=30, help_text="The bank, such as bank:sandbox.")
+    amount = models.BigIntegerField()  # satang
+    refunded_amount = models.BigIntegerField(default=0)  # satang that refunds show
+    route = models.CharField(max_length=30)  # the bank, such as bank:sandbox
     created_at = models.DateTimeField()
 
     class Meta:
@@ -94,20 +94,15 @@ class Refund(StateMachine, CausedRow):
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refunds")
     transaction = models.OneToOneField(Transaction, on_delete=models.PROTECT, related_name="+")
-    amount = models.BigIntegerField(help_text="Satang.")
-    from_unsettled = models.BigIntegerField(
-        default=0, db_default=0, help_text="Of them money that the acquirer had not paid. Satang."
-    )
+    amount = models.BigIntegerField()  # satang
+    # Of them money that the acquirer had not paid. Satang.
+    from_unsettled = models.BigIntegerField(default=0, db_default=0)
     currency = models.CharField(max_length=3)
     status = models.CharField(max_length=9, choices=RefundStatus.choices, default=RefundStatus.PENDING)
-    route = models.CharField(
-        max_length=30,
-        blank=True,
-        default="",
-        help_text="Who sends it, such as bank:sandbox; empty while it waits for a destination.",
-    )
+    # Who sends it, such as bank:sandbox; empty while it waits for a destination.
+    route = models.CharField(max_length=30, blank=True, default="")
     account_digest = digests.digest_column()  # of the account in the transfer
-    awaiting_approval = models.BooleanField(default=False, help_text="A second person must approve it.")
+    awaiting_approval = models.BooleanField(default=False)  # A second person must approve it
     reason = models.CharField(max_length=21, choices=RefundReason.choices, null=True)  # noqa: DJ001
     note = models.CharField(max_length=255, null=True)  # noqa: DJ001
     metadata = RawJson(null=True)
@@ -117,14 +112,9 @@ class Refund(StateMachine, CausedRow):
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
-    returned_at = models.DateTimeField(null=True, help_text="When the bank returned its money.")
-    reversal = models.ForeignKey(
-        RefundReversal,
-        null=True,
-        on_delete=models.PROTECT,
-        related_name="refunds",
-        help_text="Set if the refund only shows a reversal by the bank.",
-    )
+    returned_at = models.DateTimeField(null=True)  # when the bank returned its money
+    # Set if the refund only shows a reversal by the bank.
+    reversal = models.ForeignKey(RefundReversal, null=True, on_delete=models.PROTECT, related_name="refunds")
 
     objects = RefundQuerySet.as_manager()
 
@@ -248,7 +238,7 @@ class ClaimLink(CausedRow):
 
     id = PublicIdKey()
     refund = models.ForeignKey(Refund, on_delete=models.PROTECT, related_name="claim_links")
-    token_digest = models.CharField(max_length=64, unique=True, help_text="SHA-256, in hexadecimal.")
+    token_digest = models.CharField(max_length=64, unique=True)  # SHA-256, in hexadecimal
     token_sealed = models.TextField(editable=False)
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()

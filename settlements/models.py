@@ -59,15 +59,15 @@ class AcquirerTransfer(StateMachine):
 
     id = PublicIdKey()
     acquirer = models.CharField(max_length=20)
-    transfer_id = models.CharField(max_length=64, help_text="The acquirer's own id.")
-    amount = models.BigIntegerField(help_text="Satang that leave our balance at the acquirer.")
-    fee = models.BigIntegerField(help_text="Satang: the price of the transfer.")
-    fee_vat = models.BigIntegerField(help_text="Satang: the VAT of this price.")
-    net_amount = models.BigIntegerField(help_text="Satang that arrive at our bank.")
+    transfer_id = models.CharField(max_length=64)  # the acquirer's own id
+    amount = models.BigIntegerField()  # satang that leave our balance at the acquirer
+    fee = models.BigIntegerField()  # satang: the price of the transfer
+    fee_vat = models.BigIntegerField()  # satang: the VAT of this price
+    net_amount = models.BigIntegerField()  # satang that arrive at our bank
     state = models.CharField(max_length=7, choices=AcquirerTransferState.choices)
-    created_at = models.DateTimeField(help_text="The acquirer's time.")
-    arrived_at = models.DateTimeField(null=True, help_text="The acquirer's time.")
-    bank_transaction_id = PublicId(null=True, help_text="The money as our bank reports it.")
+    created_at = models.DateTimeField()  # the acquirer's time
+    arrived_at = models.DateTimeField(null=True)  # the acquirer's time
+    bank_transaction_id = PublicId(null=True)  # the money as our bank reports it
 
     objects = AcquirerTransferQuerySet.as_manager()
 
@@ -136,11 +136,11 @@ class Settlement(models.Model):
     id = PublicIdKey()
     transfer = models.ForeignKey(AcquirerTransfer, on_delete=models.PROTECT, related_name="settlements")
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    gross_amount = models.BigIntegerField(help_text="Satang received by its payments.")
-    fee = models.BigIntegerField(help_text="Satang: the fees of its payments.")
-    fee_vat = models.BigIntegerField(help_text="Satang: the VAT of these fees.")
+    gross_amount = models.BigIntegerField()  # satang received by its payments
+    fee = models.BigIntegerField()  # satang: the fees of its payments
+    fee_vat = models.BigIntegerField()  # satang: the VAT of these fees
     payment_count = models.IntegerField()
-    differs = models.BooleanField(default=False, help_text="An amount is not the expected one.")
+    differs = models.BooleanField(default=False)  # an amount is not the expected one
     created_at = models.DateTimeField()
     expected_at = models.DateTimeField()
     arrived_at = models.DateTimeField(null=True)
@@ -187,19 +187,18 @@ class SettledItem(models.Model):
         AcquirerTransfer, on_delete=models.PROTECT, related_name="items", db_index=False
     )
     kind = models.CharField(max_length=10, choices=ItemKind.choices)
-    reference = models.CharField(max_length=64, help_text="The acquirer's own id.")
+    reference = models.CharField(max_length=64)  # the acquirer's own id
     # The payment of a charge; a refund has that of its charge. Null if we do not know it.
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, related_name="settled_items")
     refund_id = PublicId(null=True)
     settlement = models.ForeignKey(Settlement, on_delete=models.PROTECT, null=True, related_name="items")
-    amount = models.BigIntegerField(help_text="Satang.")
-    fee = models.BigIntegerField(null=True, help_text="Satang that the acquirer keeps.")
-    fee_vat = models.BigIntegerField(null=True, help_text="Satang.")
-    net_amount = models.BigIntegerField(help_text="Satang that it adds to the transfer.")
+    amount = models.BigIntegerField()  # satang
+    fee = models.BigIntegerField(null=True)  # satang that the acquirer keeps
+    fee_vat = models.BigIntegerField(null=True)  # satang
+    net_amount = models.BigIntegerField()  # satang that it adds to the transfer
     description = models.CharField(max_length=64, blank=True, default="")
-    awaits_result = models.BooleanField(
-        default=False, help_text="Its charge or refund has no result here, or its fee is not known."
-    )
+    # Its charge or refund has no result here, or its fee is not known.
+    awaits_result = models.BooleanField(default=False)
 
     class Meta:
         default_permissions = ("view",)
@@ -238,8 +237,8 @@ class AcquirerReading(models.Model):
     """How far an acquirer was read."""
 
     acquirer = models.CharField(max_length=20, primary_key=True)
-    read_at = models.DateTimeField(null=True, help_text="When its transfers were read.")
-    ledger_until = models.DateTimeField(null=True, help_text="Its ledger is copied until then.")
+    read_at = models.DateTimeField(null=True)  # when its transfers were read
+    ledger_until = models.DateTimeField(null=True)  # its ledger is copied until then
 
     def __str__(self) -> str:
         return str(self.acquirer)
@@ -249,9 +248,9 @@ class UnpaidEntry(models.Model):
     """An entry of an acquirer's ledger, deleted once a transfer that pays it has arrived."""
 
     acquirer = models.CharField(max_length=20)
-    entry_id = models.CharField(max_length=64, help_text="The acquirer's own id.")
-    transferable_at = models.DateTimeField(help_text="Transfers pay it from this time on.")
-    item = models.JSONField(help_text="As the adapter read it (`banks.SettledItem`).")
+    entry_id = models.CharField(max_length=64)  # the acquirer's own id
+    transferable_at = models.DateTimeField()  # transfers pay it from this time on
+    item = models.JSONField()  # as the adapter read it (`banks.SettledItem`)
 
     class Meta:
         indexes = [models.Index(fields=["acquirer", "transferable_at"], name="unpaidentry_next")]
@@ -288,23 +287,19 @@ class OpenQuestion(models.Model):
     id = PublicIdKey()
     kind = models.CharField(max_length=14, choices=QuestionKind.choices)
     acquirer = models.CharField(max_length=20)
-    subject = models.CharField(max_length=64, help_text="The acquirer's id of the item, transfer or charge.")
+    subject = models.CharField(max_length=64)  # the acquirer's id of the item, transfer or charge
     transfer = models.ForeignKey(
         AcquirerTransfer, on_delete=models.PROTECT, null=True, related_name="questions"
     )
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, null=True, related_name="+")
-    difference = models.BigIntegerField(help_text="Satang that came more, or less if negative.")
+    difference = models.BigIntegerField()  # satang that came more, or less if negative
     opened_at = models.DateTimeField()
     closed_at = models.DateTimeField(null=True)
-    is_booked = models.BooleanField(
-        default=False, help_text="The difference was booked as a loss of the operator, or a gain."
-    )
+    # The difference was booked as a loss of the operator, or a gain.
+    is_booked = models.BooleanField(default=False)
+    # The difference is the money of this transfer, which failed.
     failed_transfer = models.OneToOneField(
-        AcquirerTransfer,
-        on_delete=models.PROTECT,
-        null=True,
-        related_name="answered",
-        help_text="The difference is the money of this transfer, which failed.",
+        AcquirerTransfer, on_delete=models.PROTECT, null=True, related_name="answered"
     )
     note = models.CharField(max_length=255, blank=True, default="")
 

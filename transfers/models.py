@@ -91,36 +91,31 @@ class Transfer(DigestedRow, StateMachine):
     STATE_FIELD = "state"
     DIGESTED = DigestedColumn("account_sealed", "account_digest", also=("bank_code", "account_name"))
 
-    id = PublicIdKey(
-        help_text="The id of the refund, withdrawal or return; also the id of the order at the bank."
-    )
+    id = PublicIdKey()  # the id of the refund, withdrawal or return; also the id of the order at the bank
     purpose = models.CharField(
         max_length=10, choices=[("refund", "Refund"), ("withdrawal", "Withdrawal"), ("return", "Return")]
     )
-    merchant_id = PublicId(
-        blank=True, default="", help_text="The merchant whose bank sends it; empty if it belongs to none."
-    )
-    route = models.CharField(max_length=30, help_text="Who sends it, such as bank:sandbox.")
-    amount = models.BigIntegerField(help_text="Satang.")
+    # The merchant whose bank sends it; empty if it belongs to none.
+    merchant_id = PublicId(blank=True, default="")
+    route = models.CharField(max_length=30)  # who sends it, such as bank:sandbox
+    amount = models.BigIntegerField()  # satang
     bank_code = models.CharField(max_length=3, blank=True, default="")
     account_sealed = models.TextField(blank=True, default="", editable=False)
     account_name = models.CharField(max_length=MAX_NAME_LENGTH, blank=True, default="")
     account_digest = digests.digest_column()
-    charge_id = models.CharField(
-        max_length=64, blank=True, default="", help_text="The id of the charge that is taken back."
-    )
+    # The id of the charge that is taken back.
+    charge_id = models.CharField(max_length=64, blank=True, default="")
     state = models.CharField(max_length=9, choices=TransferState.choices, default=TransferState.QUEUED)
-    due_at = models.DateTimeField(help_text="When it is sent or inquired next.")
-    lease_until = models.DateTimeField(null=True, help_text="A worker has claimed it until then.")
+    due_at = models.DateTimeField()  # when it is sent or inquired next
+    lease_until = models.DateTimeField(null=True)  # A worker has claimed it until then
     inquiries = models.IntegerField(default=0)
     bank_reference = models.CharField(max_length=64, blank=True, default="")
     failure_code = models.CharField(max_length=40, blank=True, default="")
     created_at = models.DateTimeField()
     submitted_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
-    completed_by = models.CharField(
-        max_length=160, blank=True, default="", help_text="The member of staff who completed it, if any."
-    )
+    # The member of staff who completed it, if any.
+    completed_by = models.CharField(max_length=160, blank=True, default="")
 
     objects = TransferQuerySet.as_manager()
 
@@ -245,15 +240,14 @@ class TransferContradiction(CausedRow):
     """
 
     id = PublicIdKey()
-    subject_id = PublicId(help_text="The order, or the card payment.")
+    subject_id = PublicId()  # the order, or the card payment
     merchant_id = PublicId(blank=True, default="")
-    route = models.CharField(max_length=30, help_text="Who reports it, such as bank:sandbox.")
-    amount = models.BigIntegerField(help_text="Satang.")
-    state = models.CharField(max_length=9, help_text="The final status in our record.")
-    answer = models.CharField(max_length=10, help_text="The final status that the bank or acquirer reports.")
-    answer_amount = models.BigIntegerField(
-        null=True, help_text="In the smallest unit, if another amount or currency was moved."
-    )
+    route = models.CharField(max_length=30)  # who reports it, such as bank:sandbox
+    amount = models.BigIntegerField()  # satang
+    state = models.CharField(max_length=9)  # the final status in our record
+    answer = models.CharField(max_length=10)  # the final status that the bank or acquirer reports
+    # In the smallest unit, if another amount or currency was moved.
+    answer_amount = models.BigIntegerField(null=True)
     answer_currency = models.CharField(max_length=3, blank=True, default="", db_default="")
     bank_reference = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
@@ -289,12 +283,8 @@ class TransferEvent(CausedRow):
 
     transfer = models.ForeignKey(Transfer, on_delete=models.PROTECT, related_name="events", db_index=False)
     type = models.CharField(max_length=9, choices=TransferEventType.choices)
-    answer = models.CharField(
-        max_length=10,
-        blank=True,
-        default="",
-        help_text="The bank's answer to an inquiry, such as processing.",
-    )
+    # The bank's answer to an inquiry, such as processing.
+    answer = models.CharField(max_length=10, blank=True, default="")
     created_at = models.DateTimeField()
 
     class Meta:
@@ -315,14 +305,12 @@ class TransferEvent(CausedRow):
 class CircuitBreaker(models.Model):
     """A counterparty that does not answer. Its next answer deletes the row."""
 
-    route = models.CharField(max_length=30, help_text="Such as acquirer:omise.")
-    merchant_id = PublicId(
-        blank=True, default="", help_text="The merchant without answers; empty: all merchants."
-    )
-    failures = models.IntegerField(default=0, help_text="Calls in a row without an answer.")
-    openings = models.IntegerField(default=0, help_text="How often the circuit opened in a row.")
-    first_failed_at = models.DateTimeField(help_text="When the first of these calls was made.")
-    open_until = models.DateTimeField(null=True, help_text="No calls before this time.")
+    route = models.CharField(max_length=30)  # such as acquirer:omise
+    merchant_id = PublicId(blank=True, default="")  # the merchant without answers; empty: all merchants
+    failures = models.IntegerField(default=0)  # calls in a row without an answer
+    openings = models.IntegerField(default=0)  # how often the circuit opened in a row
+    first_failed_at = models.DateTimeField()  # when the first of these calls was made
+    open_until = models.DateTimeField(null=True)  # no calls before this time
 
     class Meta:
         constraints = [

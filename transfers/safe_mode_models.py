@@ -62,7 +62,7 @@ class DatabaseMark(models.Model):
     ONLY = 1
 
     id = models.SmallIntegerField(primary_key=True, default=ONLY)
-    installation = models.UUIDField(help_text="Names the list of sent orders in Redis.")
+    installation = models.UUIDField()  # names the list of sent orders in Redis
 
     class Meta:
         default_permissions = ()
@@ -78,12 +78,10 @@ class DatabaseIdentity(models.Model):
     ONLY = 1
 
     id = models.SmallIntegerField(primary_key=True, default=ONLY)
-    mark_xmin = models.BigIntegerField(help_text="The transaction that wrote the mark.")
-    system_identifier = models.BigIntegerField(help_text="Of the PostgreSQL cluster.")
+    mark_xmin = models.BigIntegerField()  # the transaction that wrote the mark
+    system_identifier = models.BigIntegerField()  # of the PostgreSQL cluster
     database_oid = models.BigIntegerField()
-    timeline = models.BigIntegerField(
-        help_text="Of the write-ahead log: a restore or a promotion begins another."
-    )
+    timeline = models.BigIntegerField()  # of the write-ahead log: a restore or a promotion begins another
 
     class Meta:
         default_permissions = ()

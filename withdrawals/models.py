@@ -62,23 +62,23 @@ class Withdrawal(DigestedRow, StateMachine):
     status = models.CharField(
         max_length=10, choices=WithdrawalStatus.choices, default=WithdrawalStatus.PENDING
     )
-    amount = models.BigIntegerField(help_text="Satang.")
+    amount = models.BigIntegerField()  # satang
     currency = models.CharField(max_length=3)
-    bank = models.CharField(max_length=20, help_text="The bank that sends it: an adapter in `banks`.")
-    bank_code = models.CharField(max_length=3, help_text="Of the account it goes to.")
+    bank = models.CharField(max_length=20)  # the bank that sends it: an adapter in `banks`
+    bank_code = models.CharField(max_length=3)  # of the account it goes to
     account_sealed = models.TextField(editable=False)
     account_last4 = models.CharField(max_length=4)
     account_name = models.CharField(max_length=140)
     account_digest = digests.digest_column()
     reference = models.CharField(max_length=35, null=True)  # noqa: DJ001 (null is "not given")
     metadata = RawJson(null=True)
-    payout_night = models.DateField(null=True, help_text="Of a nightly payout: its day in Bangkok.")
+    payout_night = models.DateField(null=True)  # of a nightly payout: its day in Bangkok
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
     bank_reference = models.CharField(max_length=64, null=True)  # noqa: DJ001
-    awaiting_approval = models.BooleanField(default=False, help_text="A second person must approve it.")
+    awaiting_approval = models.BooleanField(default=False)  # A second person must approve it
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
-    completed_at = models.DateTimeField(null=True, help_text="When it arrived; kept if the bank returned it.")
+    completed_at = models.DateTimeField(null=True)  # when it arrived; kept if the bank returned it
 
     objects = WithdrawalQuerySet.as_manager()
 

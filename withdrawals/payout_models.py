@@ -53,13 +53,11 @@ class PayoutSchedule(models.Model):
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
     days = models.CharField(max_length=9, choices=PayoutDays.choices)
-    time = models.TimeField(help_text="In Bangkok.")
-    float_amount = models.BigIntegerField(
-        verbose_name=_("float"), help_text="Satang that stay in the balance."
-    )
+    time = models.TimeField()  # in Bangkok
+    float_amount = models.BigIntegerField(verbose_name=_("float"))  # satang that stay in the balance
     account = models.ForeignKey(PayoutAccount, on_delete=models.PROTECT, related_name="+", db_index=False)
-    due_at = models.DateTimeField(null=True, help_text="The next night; empty while the schedule is off.")
-    changed_by = models.CharField(max_length=160, help_text="The actor, as in core.request_context.")
+    due_at = models.DateTimeField(null=True)  # the next night; empty while the schedule is off
+    changed_by = models.CharField(max_length=160)  # the actor, as in core.request_context
     changed_at = models.DateTimeField()
 
     objects = PayoutScheduleQuerySet.as_manager()
@@ -114,7 +112,7 @@ class PayoutNight(models.Model):
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     day = models.DateField(verbose_name=_("night"))
-    amount = models.BigIntegerField(help_text="Satang of all its withdrawals.")
+    amount = models.BigIntegerField()  # satang of all its withdrawals
     skip_reason = models.CharField(max_length=26, choices=SkipReason.choices, blank=True, default="")
     created_at = models.DateTimeField()
 

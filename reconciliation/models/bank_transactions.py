@@ -107,30 +107,25 @@ class BankTransaction(DigestedRow, StateMachine):
 
     id = PublicIdKey()
     bank = models.CharField(max_length=20)
-    bank_reference = models.CharField(
-        max_length=64, help_text="Given by the bank. Statement lines have none, so we generate one."
-    )
-    later_bank_reference = models.CharField(
-        max_length=64, blank=True, default="", help_text="The bank's id, if it came after the statement line."
-    )
+    # Given by the bank. Statement lines have none, so we generate one.
+    bank_reference = models.CharField(max_length=64)
+    # The bank's id, if it came after the statement line.
+    later_bank_reference = models.CharField(max_length=64, blank=True, default="")
     source = models.CharField(max_length=9, choices=ReportSource.choices, default=ReportSource.CALLBACK)
     kind = models.CharField(max_length=8, choices=BankTransactionKind.choices)
     biller_id = models.CharField(max_length=15)
     reference1 = models.CharField(max_length=35)
     reference2 = models.CharField(max_length=35, blank=True, default="")
     reference3 = models.CharField(max_length=35, blank=True, default="")
-    amount = models.BigIntegerField(help_text="Satang.")
-    paid_at = models.DateTimeField(help_text="The bank's time of payment.")
+    amount = models.BigIntegerField()  # satang
+    paid_at = models.DateTimeField()  # the bank's time of payment
     payer_name = models.CharField(max_length=140, blank=True, default="")
     payer_bank_code = models.CharField(max_length=3, blank=True, default="")
     payer_account_sealed = SealedText(blank=True, default="", editable=False)
     payer_account_digest = digests.digest_column()
     slip_reference = models.CharField(max_length=64, blank=True, default="")
-    is_confirmed = models.BooleanField(
-        default=True,
-        db_default=True,
-        help_text="No: only an uploaded statement reports this money, so it cannot be paid out.",
-    )
+    # No: only an uploaded statement reports this money, so it cannot be paid out.
+    is_confirmed = models.BooleanField(default=True, db_default=True)
     match_result = models.CharField(
         max_length=16, choices=MatchResult.choices, default=MatchResult.PENDING, blank=True
     )

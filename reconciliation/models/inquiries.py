@@ -23,11 +23,9 @@ class DueInquiry(models.Model):
     """When a bank is asked next, and which inquiries come first. The bank's rate limit applies to all."""
 
     bank = models.CharField(max_length=20)
-    due_at = models.DateTimeField(null=True, help_text="Null: finished.")
-    is_urgent = models.BooleanField(
-        default=True, db_default=True, help_text="A payer may be waiting for the result."
-    )
-    lease_until = models.DateTimeField(null=True, help_text="A worker has claimed it until then.")
+    due_at = models.DateTimeField(null=True)  # null: finished
+    is_urgent = models.BooleanField(default=True, db_default=True)  # A payer may be waiting for the result
+    lease_until = models.DateTimeField(null=True)  # A worker has claimed it until then
     created_at = models.DateTimeField()
 
     class Meta:
@@ -48,7 +46,7 @@ class Inquiry(DueInquiry):
     payment = models.OneToOneField(
         Payment, on_delete=models.PROTECT, primary_key=True, related_name="inquiry", db_constraint=False
     )
-    schedule_index = models.SmallIntegerField(default=0, help_text="Index of the next entry of the schedule.")
+    schedule_index = models.SmallIntegerField(default=0)  # index of the next entry of the schedule
 
     class Meta(DueInquiry.Meta):
         verbose_name_plural = "inquiries"
@@ -66,17 +64,12 @@ class BankRateLimit(models.Model):
     """Limits the calls to a bank per second. One worker at a time may call a bank."""
 
     bank = models.CharField(max_length=20, primary_key=True)
-    available_at = models.DateTimeField(
-        help_text=(
-            "When the bank may be called again, by the database's clock. During a batch: the end of "
-            "the lease."
-        )
-    )
-    slips_at = models.DateTimeField(
-        db_default=Now(), help_text="When the bank may be asked about another slip, by the database's clock."
-    )
-    batch_count = models.IntegerField(default=0, db_default=0, help_text="Batches so far.")
-    silent_batches = models.IntegerField(default=0, help_text="Batches in a row without any answer.")
+    # When the bank may be called again, by the database's clock. During a batch: the end of the lease.
+    available_at = models.DateTimeField()
+    # When the bank may be asked about another slip, by the database's clock.
+    slips_at = models.DateTimeField(db_default=Now())
+    batch_count = models.IntegerField(default=0, db_default=0)  # batches so far
+    silent_batches = models.IntegerField(default=0)  # batches in a row without any answer
 
     class Meta:
         default_permissions = ()
@@ -90,7 +83,7 @@ class Backoff(models.Model):
 
     bank = models.CharField(max_length=20)
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    silent_batches = models.IntegerField(help_text="Batches in a row without any answer.")
+    silent_batches = models.IntegerField()  # batches in a row without any answer
     retry_at = models.DateTimeField()
 
     class Meta:
@@ -111,22 +104,13 @@ class InquiryAnswer(models.Model):
         Payment, on_delete=models.PROTECT, related_name="inquiry_answers", db_index=False
     )
     outcome = models.CharField(max_length=10, choices=InquiryOutcome.choices)
-    transaction_count = models.SmallIntegerField(
-        default=0, help_text="How many bank transactions the answer has."
-    )
-    answer_count = models.IntegerField(
-        default=1, db_default=1, help_text="How often the bank said so in a row."
-    )
-    duration_ms = models.IntegerField(help_text="Of the latest answer.")
-    first_answered_at = models.DateTimeField(null=True, help_text="Null: it was the only answer.")
-    answered_at = models.DateTimeField(help_text="Of the latest answer.")
-    request_id = models.CharField(
-        max_length=64,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The task or request that made the latest inquiry.",
-    )
+    transaction_count = models.SmallIntegerField(default=0)  # how many bank transactions the answer has
+    answer_count = models.IntegerField(default=1, db_default=1)  # how often the bank said so in a row
+    duration_ms = models.IntegerField()  # of the latest answer
+    first_answered_at = models.DateTimeField(null=True)  # null: it was the only answer
+    answered_at = models.DateTimeField()  # of the latest answer
+    # The task or request that made the latest inquiry.
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
         triggers = [
@@ -153,10 +137,9 @@ class ScanCursor(models.Model):
     """How far the scan for unconfirmed payments has come: one row."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
-    created_before = models.DateTimeField(help_text="Payments created earlier have been scanned.")
-    scanned_until = models.DateTimeField(
-        help_text="Payments created earlier have been scanned once. A late commit can follow."
-    )
+    created_before = models.DateTimeField()  # payments created earlier have been scanned
+    # Payments created earlier have been scanned once. A late commit can follow.
+    scanned_until = models.DateTimeField()
 
     class Meta:
         default_permissions = ()
@@ -172,32 +155,25 @@ class ConfirmationInquiry(DueInquiry):
     The cause is a credit of a statement or an unsigned notification.
     """
 
-    merchant = models.ForeignKey(
-        Merchant,
-        on_delete=models.PROTECT,
-        related_name="+",
-        db_index=False,
-        help_text="The merchant whose bank is asked.",
-    )
+    # The merchant whose bank is asked.
+    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
     bank_transaction = models.OneToOneField(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="confirmation_inquiry"
     )
     notification = models.OneToOneField(
         BankNotification, on_delete=models.PROTECT, null=True, related_name="confirmation_inquiry"
     )
-    payment_id = PublicId(null=True, help_text="The payment that has this reference.")
-    bank_reference = models.CharField(
-        max_length=64, blank=True, default="", help_text="The bank's id in the notification."
-    )
+    payment_id = PublicId(null=True)  # the payment that has this reference
+    # The bank's id in the notification.
+    bank_reference = models.CharField(max_length=64, blank=True, default="")
     biller_id = models.CharField(max_length=15)
     reference1 = models.CharField(max_length=35)
-    amount = models.BigIntegerField(help_text="Satang.")
+    amount = models.BigIntegerField()  # satang
     paid_at = models.DateTimeField()
     attempts = models.SmallIntegerField(default=0)
-    last_outcome = models.CharField(
-        max_length=10, choices=InquiryOutcome.choices, blank=True, default="", help_text="The latest answer."
-    )
-    alerted_at = models.DateTimeField(null=True, help_text="When it became an exception.")
+    # The latest answer.
+    last_outcome = models.CharField(max_length=10, choices=InquiryOutcome.choices, blank=True, default="")
+    alerted_at = models.DateTimeField(null=True)  # when it became an exception
     confirmed_at = models.DateTimeField(null=True)
 
     class Meta(DueInquiry.Meta):

@@ -61,11 +61,11 @@ class ReconciliationException(models.Model):
     )
     biller_id = models.CharField(max_length=15, default="")
     payment_id = PublicId(null=True)
-    amount = models.BigIntegerField(null=True, help_text="Satang.")
+    amount = models.BigIntegerField(null=True)  # satang
     reference1 = models.CharField(max_length=35)
     bank_reference = models.CharField(max_length=64)
     opened_at = models.DateTimeField()
-    search_text = models.TextField(db_collation="C", help_text="Ids and references in capitals.")
+    search_text = models.TextField(db_collation="C")  # ids and references in capitals
 
     class Meta:
         default_permissions = ()

@@ -42,7 +42,7 @@ class BankNotification(DigestedRow):
         related_name="notifications",
         db_constraint=False,
     )
-    order_id = PublicId(null=True, help_text="The refund, withdrawal or return that it reports on.")
+    order_id = PublicId(null=True)  # the refund, withdrawal or return that it reports on
     received_at = models.DateTimeField()
     request_id = models.CharField(max_length=64, blank=True, default="")
 

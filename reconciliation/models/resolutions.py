@@ -40,17 +40,14 @@ class Resolution(CausedRow):
     A resolved exception stays resolved until it is reopened.
     """
 
-    subject_id = PublicId(help_text="The bank transaction, notification, refund or contradiction.")
+    subject_id = PublicId()  # the bank transaction, notification, refund or contradiction
     type = models.CharField(max_length=17, choices=ResolutionType.choices)
     note = models.CharField(max_length=500)
-    payment_id = PublicId(null=True, help_text="The payment of the exception.")
-    reopen_count = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="How often its subject had been reopened before."
-    )
-    ledger_subject_id = PublicId(
-        null=True, help_text="The subject of the ledger journal of a write-off or merge."
-    )
-    merged_into_id = PublicId(null=True, help_text="The bank transaction that counts instead.")
+    payment_id = PublicId(null=True)  # the payment of the exception
+    # How often its subject had been reopened before.
+    reopen_count = models.PositiveSmallIntegerField(default=0, db_default=0)
+    ledger_subject_id = PublicId(null=True)  # the subject of the ledger journal of a write-off or merge
+    merged_into_id = PublicId(null=True)  # the bank transaction that counts instead
     created_at = models.DateTimeField()
 
     class Meta:
@@ -121,18 +118,17 @@ class Return(StateMachine):
 
     id = PublicIdKey()
     bank_transaction = models.ForeignKey(BankTransaction, on_delete=models.PROTECT, related_name="returns")
-    amount = models.BigIntegerField(help_text="Satang; all of the held money.")
-    route = models.CharField(max_length=30, help_text="The bank that sends it, such as bank:sandbox.")
+    amount = models.BigIntegerField()  # satang; all of the held money
+    route = models.CharField(max_length=30)  # the bank that sends it, such as bank:sandbox
     account_digest = digests.digest_column()  # of the account in the transfer
     status = models.CharField(max_length=9, choices=ReturnStatus.choices, default=ReturnStatus.PENDING)
-    is_manual = models.BooleanField(
-        default=False, help_text="Staff returned it at the bank themselves; there is no order."
-    )
+    # Staff returned it at the bank themselves; there is no order.
+    is_manual = models.BooleanField(default=False)
     bank_reference = models.CharField(max_length=64, blank=True, default="")
     failure_code = models.CharField(max_length=40, blank=True, default="")
     created_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
-    returned_at = models.DateTimeField(null=True, help_text="When the money came back to us.")
+    returned_at = models.DateTimeField(null=True)  # when the money came back to us
 
     class Meta:
         triggers = [
@@ -205,7 +201,7 @@ class Excess(StateMachine):
     bank_transaction = models.OneToOneField(
         BankTransaction, on_delete=models.PROTECT, primary_key=True, related_name="excess"
     )
-    amount = models.BigIntegerField(help_text="Satang.")
+    amount = models.BigIntegerField()  # satang
     resolution_state = models.CharField(
         max_length=12, choices=ResolutionState.choices, default=ResolutionState.OPEN, blank=True
     )

@@ -32,35 +32,24 @@ class SlipCheck(CausedRow):
     """
 
     id = PublicIdKey()
-    sending_bank = models.CharField(
-        max_length=20, blank=True, help_text="Three digits, or truemoney. Empty if the slip is unreadable."
-    )
-    transaction_id = models.CharField(max_length=64, blank=True, help_text="The sending bank's id.")
+    # Three digits, or truemoney. Empty if the slip is unreadable.
+    sending_bank = models.CharField(max_length=20, blank=True)
+    transaction_id = models.CharField(max_length=64, blank=True)  # the sending bank's id
     bank_transaction = models.ForeignKey(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="slip_checks"
     )
-    claimed_payment_id = PublicId(null=True, help_text="The payment that the slip was shown for, if named.")
+    claimed_payment_id = PublicId(null=True)  # the payment that the slip was shown for, if named
+    # Empty if staff checked the slip.
     merchant = models.ForeignKey(
-        Merchant,
-        on_delete=models.PROTECT,
-        null=True,
-        related_name="+",
-        db_index=False,
-        help_text="Empty if staff checked the slip.",
+        Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
     verdict = models.CharField(max_length=14, choices=SlipVerdict.choices, blank=True, default="")
     # A trigger checks that it is the merchant's, and that of the bank transaction (`sql/rules.sql`).
+    # The payment that the money is for.
     payment = models.ForeignKey(
-        Payment,
-        on_delete=models.PROTECT,
-        null=True,
-        related_name="+",
-        db_index=False,
-        help_text="The payment that the money is for.",
+        Payment, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
-    is_first = models.BooleanField(
-        default=False, help_text="The first in which a slip of the payment's money is valid."
-    )
+    is_first = models.BooleanField(default=False)  # the first in which a slip of the payment's money is valid
     checked_at = models.DateTimeField()
 
     class Meta:
