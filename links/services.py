@@ -93,10 +93,7 @@ def pay(link: PaymentLink, *, visitor: str, amount: int, now: datetime) -> Payme
 
 @transaction.atomic
 def change_amount(link: PaymentLink, *, code: LinkCode, amount: int, now: datetime) -> Payment:
-    """End the open code of a visitor, and make one of another amount.
-
-    Raises QrCodeNotExpirable, and what `pay` raises.
-    """
+    """End the visitor's open code, and make one of another amount. Raises QrCodeNotExpirable, as `pay`."""
     qr_codes.expire(merchant=link.merchant, qr_code_id=str(code.payment.qr_code_id), now=now)
     return pay(link, visitor=code.visitor, amount=amount, now=now)
 

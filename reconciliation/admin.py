@@ -192,10 +192,7 @@ class ContradictionAdmin(ReadOnlyAdmin):
 
 
 class OutgoingTransferAdmin(ActPages, TransferAdmin):
-    """Orders to banks. Staff who asked a silent bank complete its overdue orders here.
-
-    `console` registers a subclass.
-    """
+    """Staff who asked a silent bank complete its overdue orders here. `console` registers a subclass."""
 
     object_acts = TRANSFER_ACTS
 

@@ -34,10 +34,7 @@ log = logging.getLogger("refunds")
 
 
 class _Handler:
-    """A `transfers.services.TransferHandler`.
-
-    It is an `approvals.services.ApprovalHandler`, too, of refunds to an account other than the payer's.
-    """
+    """A `transfers.services.TransferHandler` and an `approvals.services.ApprovalHandler`."""
 
     def lock(self, subject_id: str) -> None:
         lock(subject_id)
@@ -138,10 +135,7 @@ def fail(refund: Refund, payment: Payment, failure_code: str, now: datetime) -> 
 
 
 def cancel(refunds: Sequence[Refund], payment: Payment, *, now: datetime) -> None:
-    """Cancel pending refunds of a payment, with a fixed number of statements. The caller holds all locks.
-
-    Raises transfers.AlreadySubmitted.
-    """
+    """Cancel pending refunds of a payment. The caller holds all locks. Raises transfers.AlreadySubmitted."""
     ordered = [refund.id for refund in refunds if refund.route]
     transfers.cancel(*ordered, now=now)
     approvals.cancel(*ordered, now=now)

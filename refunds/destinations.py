@@ -54,7 +54,10 @@ def choose(
     PartialRefundNotSupported, BankNotConfigured.
     """
     if payment.qr_code_id is None:
-        return _to_card(payment, given)
+        if given is not None:
+            raise CardRefundDestination(param="destination")
+        route = transfers.checked_route(accounts.acquirer(payment.charge.acquirer), payment.merchant_id)
+        return Destination(route, charge_id=payment.charge.charge_id, is_payers=True)
     if given is not None:
         return _to_given_account(payment, given, now)
     if (back := _void(payment, amount)) is not None:
@@ -82,10 +85,7 @@ def to_account(payment: Payment, given: Mapping[str, str], *, now: datetime) -> 
 
 
 def may_be_sent(payment: Payment, transfer: Transfer, *, now: datetime) -> bool:
-    """Whether the refund may still go where it was ordered to, in the commit that sends it.
-
-    The caller holds the locks of the payment and the transfer.
-    """
+    """Whether it may still go where it was ordered to. The caller holds the locks of payment and transfer."""
     if transfer.charge_id or _is_payers(payment, transfer.bank_code, transfer.account):
         return True
     return approvals.exists(transfer.id, ApprovalKind.REFUND) and payout_accounts.lock_and_judge(
@@ -101,14 +101,6 @@ def _to_given_account(payment: Payment, given: Mapping[str, str], now: datetime)
         raise DestinationNotAllowed(param="destination") from None
     except PayoutAccountTooNew as refusal:
         raise DestinationTooNew(param="destination", usable_at=refusal.context["usable_at"]) from None
-
-
-def _to_card(payment: Payment, given: Mapping[str, str] | None) -> Destination:
-    if given is not None:
-        raise CardRefundDestination(param="destination")
-    charge = payment.charge
-    route = transfers.checked_route(accounts.acquirer(charge.acquirer), payment.merchant_id)
-    return Destination(route, charge_id=charge.charge_id, is_payers=True)
 
 
 def _void(payment: Payment, amount: int) -> Destination | None:

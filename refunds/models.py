@@ -231,10 +231,7 @@ class ClaimLinkStatus(models.TextChoices):
 
 
 class ClaimLink(CausedRow):
-    """A secret link by which the payer names the account of a refund that waits for one.
-
-    Lock the payment and the refund before it.
-    """
+    """A secret link by which the payer names the account of a refund. Lock payment and refund before it."""
 
     id = PublicIdKey()
     refund = models.ForeignKey(Refund, on_delete=models.PROTECT, related_name="claim_links")

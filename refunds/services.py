@@ -99,19 +99,13 @@ def check_addressable(refund: Refund) -> None:
 
 
 def lock_waiting(payment: Payment) -> None:
-    """Take the locks of `send_waiting` early, for a caller that posts to the ledger before it.
-
-    The caller holds the payment's lock.
-    """
+    """Take the locks of `send_waiting` early, for a caller that posts to the ledger before it."""
     if payment.amount_refunding and Refund.objects.awaiting_destination(payment):
         approvals.lock_limits(payment.merchant_id)
 
 
 def send_waiting(payment: Payment, *, now: datetime) -> None:
-    """Send refunds that wait for a destination, because the bank reported more about the payer.
-
-    The caller holds the payment's lock.
-    """
+    """Send refunds that wait: the bank reported more about the payer. The caller holds the payment's lock."""
     if not payment.amount_refunding:
         return
     waiting = list(Refund.objects.awaiting_destination(payment))

@@ -29,10 +29,7 @@ def candidates(question: OpenQuestion) -> "QuerySet[AcquirerTransfer]":
 
 @transaction.atomic
 def pay_by_later_one(question_id: str, *, failed_id: str, note: str, now: datetime) -> OpenQuestion:
-    """Close a question about money of a transfer: it is that of a failed one. Settle the payments of this.
-
-    Raises ValidationError.
-    """
+    """Close a question: the money is that of a failed transfer, whose payments are settled."""
     # The order of a reading: it locks a transfer, and then asks about it.
     transfer = AcquirerTransfer.objects.select_for_update().get(questions=question_id)
     question = questions.lock_open(question_id)

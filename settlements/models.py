@@ -36,13 +36,6 @@ class AcquirerTransferQuerySet(models.QuerySet["AcquirerTransfer"]):
         """Those whose money should have arrived."""
         return self.open().filter(created_at__lt=now - ARRIVES_WITHIN)
 
-    def arrived_unseen(self, net_amount: int) -> Self:
-        """Transfers of this amount that arrived, and that no bank transaction shows; the newest first."""
-        unseen = self.filter(
-            state=AcquirerTransferState.PAID, bank_transaction_id=None, net_amount=net_amount
-        )
-        return unseen.order_by("-created_at")
-
 
 class AcquirerTransfer(StateMachine):
     """Money that an acquirer transfers to our bank account, as it reports it. Amounts are satang."""
@@ -279,10 +272,7 @@ OF_FAILED_TRANSFERS = (QuestionKind.AMOUNT_DIFFERS, QuestionKind.ADJUSTMENT)
 
 
 class OpenQuestion(models.Model):
-    """Something about a transfer or a charge that a person must look at. It is asked once.
-
-    While it is open, the books of its month are not closed.
-    """
+    """Something that a person must look at, asked once. While it is open, its month is not closed."""
 
     id = PublicIdKey()
     kind = models.CharField(max_length=14, choices=QuestionKind.choices)

@@ -75,10 +75,7 @@ def lock_open(question_id: str) -> OpenQuestion:
 
 @transaction.atomic
 def close(question_id: str, *, note: str, is_booked: bool, now: datetime) -> OpenQuestion:
-    """Close a question. is_booked: book its difference as a loss of the operator, or take a loss back.
-
-    Raises ValidationError.
-    """
+    """Close a question. is_booked: book its difference as a loss of the operator, or take a loss back."""
     question = lock_open(question_id)
     transfer = question.transfer
     has_arrived = transfer is not None and transfer.state == AcquirerTransferState.PAID

@@ -93,10 +93,7 @@ def find(*, merchant: Merchant, settlement_id: str) -> Settlement:
 
 
 def read_all(*, now: datetime) -> None:
-    """Read what each acquirer has transferred, as far as something is on the way, or once a day.
-
-    Raises the first error at its end: no acquirer stops the other.
-    """
+    """Read each acquirer, at least once a day. The first error is raised at the end: none stops the other."""
     errors = []
     for acquirer in sorted(set(cards.ACQUIRERS.values())):
         try:

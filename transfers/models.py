@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
-from django.db import connection, models
+from django.db import models
 from django.db.models import OuterRef, Q, Subquery
 
 from banks import TransferOrder, TransferPurpose
 from core import digests, vault
-from core.database import triggers
+from core.database import rows, triggers
 from core.database.columns import CausedRow, PublicId, PublicIdKey, known
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
@@ -60,9 +60,8 @@ class TransferQuerySet(models.QuerySet["Transfer"]):
 
     def due_routes(self, purpose: TransferPurpose, now: datetime) -> list[str]:
         """Return the routes with due transfers. Reads one index entry for each route, not each transfer."""
-        with connection.cursor() as cursor:
-            cursor.execute(_DUE_ROUTES, {"purpose": purpose, "now": now})
-            return [route for (route,) in cursor.fetchall()]
+        found = rows.run(_DUE_ROUTES, {"purpose": purpose, "now": now}).fetchall()
+        return [route for (route,) in found]
 
     def open_since(self, at: datetime) -> "TransferQuerySet":
         """Return transfers created before `at` that are queued or submitted.

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils.translation import gettext as _
 
 from audit_trail.acts import Act, ActRefused
@@ -218,8 +218,6 @@ def _begin(cause: SafeModeCause, lost_orders: list[str], *, now: datetime) -> No
 @transaction.atomic
 def _accept() -> str:
     """Make this database the one that sends orders. Returns the new id of the installation."""
-    with connection.cursor() as cursor:
-        cursor.execute(_WRITE_MARK)
-        (installation,) = cursor.fetchone()
-        cursor.execute(_WRITE_IDENTITY)
+    (installation,) = rows.run(_WRITE_MARK, []).fetchone()
+    rows.run(_WRITE_IDENTITY, [])
     return str(installation)

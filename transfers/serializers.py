@@ -25,10 +25,7 @@ InvalidAccountName = invalid_field("account_name", "a string of 1 to 140 charact
     }
 )
 class BankCode(fields.Text):
-    """A bank by its 3-digit code, or by its short name in any case.
-
-    Responses have no such enum, so that a new bank breaks no client.
-    """
+    """A bank by its code or short name. Responses have no such enum: a new bank breaks no client."""
 
 
 class Payee(serializers.Serializer[Any]):

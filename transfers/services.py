@@ -90,10 +90,7 @@ class TransferHandler(Protocol):
 
 
 def checked_route(route: str, merchant_id: str, *, is_void: bool = False) -> str:
-    """Return the route if it can send the merchant's money: to an account or a card, or by a void.
-
-    Raises BankNotConfigured.
-    """
+    """The route, if it can send the merchant's money in this way. Raises BankNotConfigured."""
     try:
         banks.sender(route, bank_connections.credentials_of(merchant_id, route))
     except banks.UnknownBank:
@@ -122,10 +119,7 @@ def queue(
     merchant_id: str,
     is_held: bool = False,
 ) -> Transfer:
-    """Store an order that is due from `at` on, in the caller's transaction.
-
-    is_held: it waits for approval, until `release`.
-    """
+    """Store an order that is due from `at` on. is_held: it waits for approval, until `release`."""
     accounts = {order.order_id: sealed or seal_account(order)}
     (transfer,) = queue_together({order: is_held}, accounts, route=route, at=at, merchant_id=merchant_id)
     return transfer
@@ -139,10 +133,7 @@ def queue_together(
     at: datetime,
     merchant_id: str,
 ) -> list[Transfer]:
-    """Do what `queue` does to several orders, with two statements. The value of each is its `is_held`.
-
-    accounts: of each order, by its id.
-    """
+    """Queue several orders, each with its `is_held`, by two statements. accounts: by the id of the order."""
     made = [
         Transfer(
             id=order.order_id,

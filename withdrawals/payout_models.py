@@ -46,10 +46,7 @@ class PayoutScheduleQuerySet(models.QuerySet["PayoutSchedule"]):
 
 
 class PayoutSchedule(models.Model):
-    """When a merchant's balance is paid out, down to the float, and to which account.
-
-    Only `withdrawals.payouts` changes a row. A schedule that is off is not due.
-    """
+    """When and where to a balance is paid out, down to the float. Only `withdrawals.payouts` writes it."""
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
     days = models.CharField(max_length=9, choices=PayoutDays.choices)

@@ -104,10 +104,7 @@ def cancel(*, withdrawal_id: str, now: datetime) -> Withdrawal:
 
 @transaction.atomic
 def cancel_unsent(*, withdrawal_id: str, now: datetime) -> None:
-    """Cancel a withdrawal whose order surely never reached the bank. One that is processing fails instead.
-
-    Raises transfers.AlreadySubmitted.
-    """
+    """Cancel an order that never reached the bank; one that is processing fails. Raises AlreadySubmitted."""
     withdrawal = Withdrawal.objects.locked(withdrawal_id)
     if withdrawal.status == WithdrawalStatus.PENDING:
         cancel(withdrawal_id=withdrawal_id, now=now)
@@ -123,10 +120,7 @@ class _Handler:
         Withdrawal.objects.locked(order_id)
 
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
-        """Held while its account is not on the list, or the merchant has a debt.
-
-        The lock of the balance makes reversals wait.
-        """
+        """Not listed, or the merchant has a debt. The lock of the balance makes reversals wait."""
         merchant_id = transfer.merchant_id
         if not payout_accounts.lock_and_judge(merchant_id, transfer.bank_code, transfer.account, now=now):
             return True

@@ -19,7 +19,7 @@ from reconciliation.exceptions import resolution_records
 from reconciliation.exceptions.resolutions import allowed_types, lock_usable
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
-from settlements.models import AcquirerTransfer
+from settlements.models import AcquirerTransfer, AcquirerTransferState
 
 SHOWN = 20
 
@@ -28,7 +28,10 @@ def candidates(bank_transaction: BankTransaction) -> list[AcquirerTransfer]:
     """Transfers of this amount that arrived, and that no bank transaction shows; the newest first."""
     of_sandbox = Q(acquirer=accounts.SANDBOX)
     same_mode = of_sandbox if bank_transaction.bank == accounts.SANDBOX else ~of_sandbox
-    return list(AcquirerTransfer.objects.arrived_unseen(bank_transaction.amount).filter(same_mode)[:SHOWN])
+    unseen = AcquirerTransfer.objects.filter(
+        same_mode, state=AcquirerTransferState.PAID, bank_transaction_id=None
+    )
+    return list(unseen.filter(net_amount=bank_transaction.amount).order_by("-created_at")[:SHOWN])
 
 
 @resolution_records.decision(ResolutionType.ACQUIRER)

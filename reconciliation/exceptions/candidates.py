@@ -182,10 +182,7 @@ def spellings(reference: str, limit: int = MAX_SPELLINGS) -> list[str]:
 
 
 def compare_references(reported: str, expected: str) -> tuple[int, str] | None:
-    """How similar a reported reference is to one of ours, and why; None if it is not.
-
-    The higher, the more likely both are the same; 60 if they are equal.
-    """
+    """How similar a reference is to one of ours (60: equal), and why; None if it is not."""
     if reported == expected:
         return 60, _("same reference")
     normalized = normalize(reported)

@@ -15,14 +15,6 @@ from transfers import services as transfers
 from transfers.models import TransferContradiction, TransferState
 
 
-def types_for_contradiction(contradiction: TransferContradiction) -> frozenset[ResolutionType]:
-    """The resolutions of a contradiction that is open."""
-    if is_card_payment_pending(contradiction):
-        return frozenset([ResolutionType.BOOKED_FAILED])
-    returned = [ResolutionType.BOOKED_RETURNED] if _is_never_sent(contradiction) else []
-    return frozenset([ResolutionType.DISMISSED, *returned])
-
-
 def is_card_payment_pending(contradiction: TransferContradiction) -> bool:
     """Whether the card payment has not ended. A dismissal would leave it pending forever."""
     return CardCharge.objects.filter(pk=contradiction.subject_id, state__in=OPEN_STATES).exists()
@@ -30,10 +22,7 @@ def is_card_payment_pending(contradiction: TransferContradiction) -> bool:
 
 @resolution_records.decision(ResolutionType.BOOKED_FAILED)
 def mark_failed(contradiction_id: str, *, note: str, now: datetime) -> Resolution:
-    """Fail a payment whose card was charged a wrong amount, after staff refunded it at the acquirer.
-
-    The merchant is notified. Raises ActRefused, AlreadyResolved.
-    """
+    """Fail a payment whose card was charged a wrong amount, after staff refunded it. Raises ActRefused."""
     contradiction = TransferContradiction.objects.get(pk=contradiction_id)
     try:
         if contradiction.state != PaymentStatus.PENDING:
@@ -53,7 +42,7 @@ def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolut
     exception again. Raises ActRefused, AlreadyResolved.
     """
     contradiction = TransferContradiction.objects.get(pk=contradiction_id)
-    if not _is_never_sent(contradiction):
+    if not is_never_sent(contradiction):
         raise ActRefused(
             _("Only an order that succeeded here and failed at the bank can be marked as returned.")
         )
@@ -63,5 +52,5 @@ def mark_returned(contradiction_id: str, *, note: str, now: datetime) -> Resolut
     return resolution_records.record(contradiction_id, ResolutionType.BOOKED_RETURNED, note, now)
 
 
-def _is_never_sent(contradiction: TransferContradiction) -> bool:
+def is_never_sent(contradiction: TransferContradiction) -> bool:
     return (contradiction.state, contradiction.answer) == (TransferState.SUCCEEDED, "failed")

@@ -34,10 +34,7 @@ WHERE match_result = '' AND (lower(payer_name) COLLATE "C" ^@ ANY(%s)
 
 
 def find(text: str) -> list[str]:
-    """The ids of at most MAX_FOUND bank transactions, the newest of those that were read.
-
-    None without the right to see names.
-    """
+    """The ids of at most MAX_FOUND bank transactions, the newest read. None for staff who see no names."""
     if personal_data.is_hidden() or not plain_text.is_name(text):
         return []
     names = _names(text)

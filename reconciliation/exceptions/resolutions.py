@@ -331,10 +331,7 @@ def _reopen(subject_id: str, *, note: str, now: datetime) -> Resolution:
 
 
 def _lock_with_payment(bank_transaction_id: str, now: datetime) -> tuple[BankTransaction, Payment | None]:
-    """An open bank transaction, and its payment if that still waits for money, both locked.
-
-    The payment's lock stops another report of the same money from paying it meanwhile.
-    """
+    """An open bank transaction, and its payment if that still waits for money, both locked."""
     payment_id = BankTransaction.objects.values_list("payment_id", flat=True).get(pk=bank_transaction_id)
     payment = None if payment_id is None else _lock_payable(payment_id, now)
     return lock_usable(bank_transaction_id), payment

@@ -59,17 +59,20 @@ class ExceptionSummary:
         subject = self.subject
         if isinstance(subject, BankTransaction):
             return resolutions.allowed_types(subject)
-        latest = Resolution.latest(subject.pk)
-        if latest is not None and latest.type == ResolutionType.DISMISSED:
-            return frozenset([ResolutionType.REOPENED])
+        latest, types = Resolution.latest(subject.pk), list[ResolutionType]()
         if latest is not None and latest.type != ResolutionType.REOPENED:
-            return frozenset()
-        if isinstance(subject, TransferContradiction):
-            return contradictions.types_for_contradiction(subject)
-        if isinstance(subject, BankNotification):
+            types = [ResolutionType.REOPENED] if latest.type == ResolutionType.DISMISSED else []
+        elif isinstance(subject, BankNotification):
             is_dismissible = subject.result in resolution_records.DISMISSIBLE_RESULTS
-            return frozenset([ResolutionType.DISMISSED] if is_dismissible else [])
-        return frozenset([ResolutionType.KEPT] if subject.returned_at else [])
+            types = [ResolutionType.DISMISSED] if is_dismissible else []
+        elif isinstance(subject, Refund):
+            types = [ResolutionType.KEPT] if subject.returned_at else []
+        elif contradictions.is_card_payment_pending(subject):
+            types = [ResolutionType.BOOKED_FAILED]
+        else:
+            returned = [ResolutionType.BOOKED_RETURNED] if contradictions.is_never_sent(subject) else []
+            types = [ResolutionType.DISMISSED, *returned]
+        return frozenset(types)
 
 
 def by_id(ids: Sequence[str]) -> dict[str, ExceptionSummary]:

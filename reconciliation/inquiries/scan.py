@@ -40,10 +40,7 @@ FROM unnest(%s::text[], %s::text[], %s::timestamptz[]) AS new (id, bank, due_at)
 
 
 def create_inquiries(*, now: datetime) -> int:
-    """Create inquiries for payments that stayed pending since the last scan. Several runs at once are safe.
-
-    Returns how many were created.
-    """
+    """Create inquiries for payments that stay pending. Several runs at once are safe. Returns how many."""
     cursor = ScanCursor.objects.filter(id=1).first() or _first_cursor(now)
     start, end = cursor.created_before, now - schedule.scaled(MIN_AGE)
     if now - start < COMMIT_DELAY + RESCAN_EVERY:

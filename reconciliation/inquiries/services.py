@@ -30,10 +30,7 @@ log = logging.getLogger("reconciliation")
 
 
 def inquire_due(*, now: Callable[[], datetime]) -> int:
-    """Make the inquiries that are due, one bank after the other. Returns how many.
-
-    Several runs at once are safe: if one waits for a slow bank, another serves the other banks.
-    """
+    """Make the inquiries that are due, one bank after the other, in any number of runs. Returns how many."""
     scan.create_inquiries(now=now())
     count, deadline = 0, Deadline.after(due_work.RUN_SECONDS)
     while not deadline.is_past:

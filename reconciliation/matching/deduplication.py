@@ -85,10 +85,7 @@ def is_same_bank_transaction(one: BankTransactionReport, other: BankTransactionR
 
 
 def is_same_bank_day(one: datetime, other: datetime) -> bool:
-    """Whether both times are on one day in Bangkok, or at most `CLOCK_TOLERANCE` apart around midnight.
-
-    The database has the same rule: `reconciliation_same_bank_day`.
-    """
+    """One day in Bangkok, or about midnight. `reconciliation_same_bank_day` is the same in the database."""
     is_same_day = one.astimezone(BANGKOK).date() == other.astimezone(BANGKOK).date()
     return is_same_day or abs(one - other) <= CLOCK_TOLERANCE
 
@@ -184,10 +181,7 @@ def add_payer_details(bank_transaction: BankTransaction, other: BankTransaction)
 
 
 def identify_credit_of(reversal: BankTransaction) -> None:
-    """Store the bank id of a reversal with its credit, which only a statement line reported.
-
-    The caller holds the locks. If several credits are possible, staff decide.
-    """
+    """Give a reversal's bank id to its credit, if only a line reported that. The caller holds the locks."""
     if find_by_bank_reference(reversal.bank, reversal.bank_reference, BankTransactionKind.CREDIT):
         return
     nameless = unidentified_credits(reversal)

@@ -93,10 +93,7 @@ def store(
 def build_notification(
     bank: str, body: bytes, result: NotificationResult, now: datetime, source: ReportSource, **reported: Any
 ) -> BankNotification:
-    """Return a notification, byte for byte, that the caller stores.
-
-    reported: its bank transaction, or its order.
-    """
+    """A notification, byte for byte, that the caller stores. reported: its bank transaction or order."""
     notification_id = ids.new("ntf_", now)
     if result in NEEDS_STAFF:
         log.warning("notification %s of %s waits for staff: %s", notification_id, bank, result)

@@ -1,7 +1,7 @@
 """Complete orders to send money, by the bank's answer, its notification, or what it told staff."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 
 from django.db import transaction
@@ -116,10 +116,7 @@ def run_due_returns(*, now: Callable[[], datetime]) -> None:
 
 
 def accept_notification(*, bank: str, body: bytes, notification: ReportedTransfer, now: datetime) -> None:
-    """Store the message in one commit and complete its order in the next.
-
-    If the second commit fails, the bank gets an error and sends the message again.
-    """
+    """Store the message, and complete its order in a second commit. If that fails, the bank repeats it."""
     result = NotificationResult(transfers.classify_notification(notification, bank=bank))
     known_order_id = notification.order_id if transfers.exists(notification.order_id) else None
     senders = Transfer.objects.filter(pk=known_order_id).values("merchant_id")
@@ -128,12 +125,6 @@ def accept_notification(*, bank: str, body: bytes, notification: ReportedTransfe
     intake.store(bank, body, result, now, order_id=known_order_id)
     if result == NotificationResult.NEW:
         transfers.apply_notification(notification, handler_of(notification.order_id), now=now)
-
-
-def complete(order_ids: Iterable[str], *, now: datetime) -> None:
-    """Complete orders that the bank reports as reversals. The caller opens the transaction."""
-    for order_id in order_ids:
-        transfers.complete_by_reversal(order_id, handler_of(order_id), now=now)
 
 
 @transaction.atomic

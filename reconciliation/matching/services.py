@@ -19,6 +19,7 @@ from reconciliation.matching import (
 )
 from reconciliation.matching.credits import PaymentChanged
 from reconciliation.models import BankTransaction, BankTransactionKind, MatchResult, ResolutionState
+from transfers import services as transfers
 
 log = logging.getLogger("reconciliation")
 # The request that stores a bank transaction applies it at once. If 2 s have passed, the process has crashed.
@@ -100,7 +101,8 @@ def _apply_reversal(bank_transaction: BankTransaction, now: datetime) -> BankTra
     if reversal.match_result in reversals.NOT_APPLIED and not is_dismissed:
         reversals.apply(reversal, credit, payment, now=now)
     if credit is not None and reversal.match_result == MatchResult.ORDERED:
-        order_completion.complete(reversals.own_reversal_orders(credit), now=now)
+        for order_id in reversals.own_reversal_orders(credit):
+            transfers.complete_by_reversal(order_id, order_completion.handler_of(order_id), now=now)
     return reversal
 
 
