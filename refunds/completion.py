@@ -176,7 +176,8 @@ def _in_the_way(payment: Payment, amount: int) -> list[Refund]:
         return []
     pending = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING)
     found = list(pending.select_for_update(no_key=True).order_by("-created_at", "-id"))
-    free = transfers.cancelable([refund.id for refund in found])
+    orders = Transfer.objects.cancelable([refund.id for refund in found])
+    free = set(orders.values_list("pk", flat=True))
     cancelable = [refund for refund in found if not refund.route or refund.id in free]
     sums = accumulate((refund.amount for refund in cancelable), initial=0)
     return [refund for refund, before in zip(cancelable, sums, strict=False) if before < amount]

@@ -178,10 +178,8 @@ def queue(refunds: Sequence[Refund], to: Destination, now: datetime, *, note: st
         ]
         for refund, approval in zip(refunds, approvals.request_together(items, now=now), strict=True):
             refund.awaiting_approval = approval.is_waiting
-    held = [refund.awaiting_approval for refund in refunds]
-    transfers.queue_together(
-        dict(zip(orders, held, strict=True)), sealed, route=to.route, at=now, merchant_id=merchant_id
-    )
+    held = [refund.id for refund in refunds if refund.awaiting_approval]
+    transfers.queue(*orders, accounts=sealed, route=to.route, at=now, merchant_id=merchant_id, held=held)
     for refund in refunds:
         refund.route, refund.updated_at = to.route, now
         refund.account_digest = sealed[refund.id].digest

@@ -1,5 +1,6 @@
 """Transfers, their history, and circuit breakers. The table of transfers is also the queue of the workers."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from django.db import models
@@ -71,6 +72,10 @@ class TransferQuerySet(models.QuerySet["Transfer"]):
         newest = TransferEvent.objects.filter(transfer=OuterRef("pk")).order_by("-pk").values("type")[:1]
         open_orders = self.filter(state__in=OPEN_STATES, created_at__lt=at).annotate(newest=Subquery(newest))
         return open_orders.exclude(state=TransferState.QUEUED, newest=TransferEventType.HELD)
+
+    def cancelable(self, order_ids: Collection[str]) -> "TransferQuerySet":
+        """Those of the orders that no bank has yet."""
+        return self.filter(pk__in=order_ids, state__in=CANCELABLE_STATES)
 
     def locked(self, order_id: str) -> "Transfer":
         """Return the row and lock it. Handlers lock the payment and their own row before."""

@@ -59,9 +59,7 @@ class SafeMode(CausedRow):
 class DatabaseMark(models.Model):
     """One row, of which `DatabaseIdentity` knows the transaction that wrote it. A copied row has another."""
 
-    ONLY = 1
-
-    id = models.SmallIntegerField(primary_key=True, default=ONLY)
+    id = models.SmallIntegerField(primary_key=True, default=1)
     installation = models.UUIDField()  # names the list of sent orders in Redis
 
     class Meta:
@@ -75,9 +73,7 @@ class DatabaseMark(models.Model):
 class DatabaseIdentity(models.Model):
     """Where the mark was written: one row that tells this database from its copies."""
 
-    ONLY = 1
-
-    id = models.SmallIntegerField(primary_key=True, default=ONLY)
+    id = models.SmallIntegerField(primary_key=True, default=1)
     mark_xmin = models.BigIntegerField()  # the transaction that wrote the mark
     system_identifier = models.BigIntegerField()  # of the PostgreSQL cluster
     database_oid = models.BigIntegerField()

@@ -4,13 +4,13 @@ Each change of state has a commit of its own, with its event and what the handle
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal, Protocol
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.db.models.functions import Greatest, Now
 from django.utils.translation import gettext as _
 
@@ -28,7 +28,7 @@ from merchants import services as merchants
 from merchants.errors import BankNotConfigured
 from transfers import circuit_breakers, history, safe_mode, schedule, sent_orders
 from transfers.circuit_breakers import Counterparty
-from transfers.models import CANCELABLE_STATES, OPEN_STATES, Transfer, TransferEventType, TransferState
+from transfers.models import OPEN_STATES, Transfer, TransferEventType, TransferState
 
 log = logging.getLogger("transfers")
 # Longer than the calls of a batch, and storing their results.
@@ -111,29 +111,17 @@ def seal_account(order: TransferOrder) -> Sealed:
 
 
 def queue(
-    order: TransferOrder,
-    sealed: Sealed | None = None,
-    *,
-    route: str,
-    at: datetime,
-    merchant_id: str,
-    is_held: bool = False,
-) -> Transfer:
-    """Store an order that is due from `at` on. is_held: it waits for approval, until `release`."""
-    accounts = {order.order_id: sealed or seal_account(order)}
-    (transfer,) = queue_together({order: is_held}, accounts, route=route, at=at, merchant_id=merchant_id)
-    return transfer
-
-
-def queue_together(
-    orders: Mapping[TransferOrder, bool],
+    *orders: TransferOrder,
     accounts: Mapping[str, Sealed],
-    *,
     route: str,
     at: datetime,
     merchant_id: str,
+    held: Collection[str] = (),
 ) -> list[Transfer]:
-    """Queue several orders, each with its `is_held`, by two statements. accounts: by the id of the order."""
+    """Store orders that are due from `at` on, in the caller's transaction, with two statements.
+
+    accounts: sealed, by the id of the order. held: the ids of those that wait for approval, until `release`.
+    """
     made = [
         Transfer(
             id=order.order_id,
@@ -146,11 +134,11 @@ def queue_together(
             account_name=order.account_name,
             account_digest=accounts[order.order_id].digest,
             charge_id=order.charge_id,
-            state=TransferState.HELD if is_held else TransferState.QUEUED,
+            state=TransferState.HELD if order.order_id in held else TransferState.QUEUED,
             due_at=at,
             created_at=at,
         )
-        for order, is_held in orders.items()
+        for order in orders
     ]
     rows.insert_many(made)
     history.record_events({transfer.id: TransferEventType(transfer.state) for transfer in made}, at=at)
@@ -164,20 +152,10 @@ def release(order_id: str, *, now: datetime) -> None:
 
 def cancel(*order_ids: str, now: datetime) -> None:
     """Cancel held or queued orders, in the caller's transaction. Raises AlreadySubmitted."""
-    found = list(_cancelable(order_ids).select_for_update(no_key=True).order_by("pk"))
+    found = list(Transfer.objects.cancelable(order_ids).select_for_update(no_key=True).order_by("pk"))
     if len(found) < len(order_ids):
         raise AlreadySubmitted(*order_ids)
     history.transition(*found, target=TransferState.CANCELED, at=now, completed_at=now)
-
-
-def cancelable(order_ids: Sequence[str]) -> set[str]:
-    """Return those of the orders that no bank has yet. The caller holds the locks of their handler."""
-    return set(_cancelable(order_ids).values_list("pk", flat=True))
-
-
-def _cancelable(order_ids: Sequence[str]) -> "QuerySet[Transfer]":
-    found: QuerySet[Transfer] = Transfer.objects.filter(pk__in=order_ids, state__in=CANCELABLE_STATES)
-    return found
 
 
 def exists(order_id: str, *states: TransferState) -> bool:

@@ -69,9 +69,10 @@ def create(
     item = approvals.OutgoingMoney.of(
         order, ApprovalKind.WITHDRAWAL, merchant.id, account_digest=sealed.digest, note=note
     )
-    withdrawal.awaiting_approval = is_held = approvals.request(item, now=now).is_waiting
+    withdrawal.awaiting_approval = approvals.request(item, now=now).is_waiting
     withdrawal.save(force_insert=True)
-    transfers.queue(order, sealed, route=route, at=now, merchant_id=merchant.id, is_held=is_held)
+    accounts_of, held = {order.order_id: sealed}, [order.order_id] if withdrawal.awaiting_approval else []
+    transfers.queue(order, accounts=accounts_of, route=route, at=now, merchant_id=merchant.id, held=held)
     _publish(withdrawal, now)
     # Last, because it locks the balance until the commit.
     ledger.reserve(**_ledger_fields(withdrawal, JournalType.WITHDRAWAL_RESERVED, now))

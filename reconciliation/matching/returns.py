@@ -124,14 +124,15 @@ def order_return(
         account_name=destination.account_name,
         charge_id=destination.transaction_id,
     )
-    merchant_id, sealed, is_held = _merchant_id(bank_transaction), transfers.seal_account(order), False
+    merchant_id, sealed, held = _merchant_id(bank_transaction), transfers.seal_account(order), list[str]()
     payer_return = _create(bank_transaction, order.order_id, now, account_digest=sealed.digest)
     if not (destination.transaction_id or is_payers(bank_transaction, order.bank_code, order.account)):
         item = approvals.OutgoingMoney.of(
             order, ApprovalKind.RETURN, merchant_id or None, account_digest=sealed.digest, note=note
         )
-        is_held = approvals.request(item, now=now).is_waiting
-    transfers.queue(order, sealed, route=route, at=now, merchant_id=merchant_id, is_held=is_held)
+        held = [order.order_id] if approvals.request(item, now=now).is_waiting else []
+    sealed_accounts = {order.order_id: sealed}
+    transfers.queue(order, accounts=sealed_accounts, route=route, at=now, merchant_id=merchant_id, held=held)
     held_part(bank_transaction).resolve(ResolutionState.SENDING_BACK, now=now)
     return payer_return
 

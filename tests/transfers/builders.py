@@ -1,7 +1,7 @@
 """A handler and a bank for transfers, both with scripted results, and due transfers."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -97,7 +97,20 @@ def an_order(purpose: TransferPurpose = "withdrawal", **changes: Any) -> Transfe
 
 def queued(purpose: TransferPurpose = "withdrawal", at: datetime | None = None, **changes: Any) -> Transfer:
     """A due transfer."""
-    return services.queue(an_order(purpose, **changes), route=ROUTE, at=at or clock.now(), merchant_id="")
+    return queue(an_order(purpose, **changes), at=at)
+
+
+def queue(
+    order: TransferOrder,
+    *,
+    route: str = ROUTE,
+    at: datetime | None = None,
+    merchant_id: str = "",
+    held: Collection[str] = (),
+) -> Transfer:
+    accounts, at = {order.order_id: services.seal_account(order)}, at or clock.now()
+    (made,) = services.queue(order, accounts=accounts, route=route, at=at, merchant_id=merchant_id, held=held)
+    return made
 
 
 def pass_time(seconds: float = 3600) -> None:

@@ -9,7 +9,7 @@ import time_machine
 import banks
 from banks import TransferResult
 from core import clock
-from tests.transfers.builders import Bank, FakeHandler, Serving, an_order, pass_time, queued, send_due
+from tests.transfers.builders import Bank, FakeHandler, Serving, an_order, pass_time, queue, queued, send_due
 from transfers import circuit_breakers, services
 from transfers.circuit_breakers import FAILURES_TO_OPEN, OPEN_PERIODS, Counterparty
 from transfers.models import CircuitBreaker, Transfer
@@ -33,7 +33,7 @@ def every_unknown_answer_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def queued_at(route: str, merchant_id: str = "") -> Transfer:
-    return services.queue(an_order(), route=route, at=clock.now(), merchant_id=merchant_id)
+    return queue(an_order(), route=route, merchant_id=merchant_id)
 
 
 def test_circuit_opens_after_consecutive_failures_for_growing_periods() -> None:

@@ -8,8 +8,7 @@ from django.db import DatabaseError, connection, transaction
 
 from core import clock
 from core.database.state_machines import IllegalTransition
-from tests.transfers.builders import ROUTE, an_order, queued
-from transfers import services
+from tests.transfers.builders import an_order, queue, queued
 from transfers.models import UNFINISHED_STATES, Transfer, TransferState
 
 pytestmark = pytest.mark.django_db
@@ -37,9 +36,8 @@ def fields_of(state: TransferState) -> dict[str, Any]:
 
 
 def transfer_in(state: TransferState) -> Transfer:
-    transfer = services.queue(
-        an_order(), route=ROUTE, at=clock.now(), merchant_id="", is_held=state == TransferState.HELD
-    )
+    order = an_order()
+    transfer = queue(order, held=[order.order_id] if state == TransferState.HELD else [])
     for step in STEPS[state]:
         transfer.transition(step, **fields_of(step))
     return transfer

@@ -6,7 +6,7 @@ import pytest
 
 from banks import TransferResult
 from core import clock
-from tests.transfers.builders import FakeHandler, Serving, an_order, pass_time, queued, send_due
+from tests.transfers.builders import FakeHandler, Serving, an_order, pass_time, queue, queued, send_due
 from transfers import services
 from transfers.models import TransferState
 
@@ -106,6 +106,6 @@ def test_void_order_matches_a_reversal_only_of_the_whole_amount(amounts: list[in
     for amount in amounts:
         no_account = {"bank_code": "", "account": "", "account_name": ""}
         order = an_order("refund", amount=amount, charge_id="T1", **no_account)
-        services.queue(order, route="bank:bbl", at=clock.now(), merchant_id="")
+        queue(order, route="bank:bbl")
     found = services.matching_voids(["T1", ""], route="bank:bbl", amount=150_000)
     assert len(found) == (len(amounts) if is_match else 0)
