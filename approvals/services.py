@@ -65,7 +65,7 @@ class OutgoingMoney:
 class ApprovalHandler(Protocol):
     """What one kind of outgoing money does in the commit of a decision."""
 
-    def lock(self, subject_id: str, /) -> None:
+    def lock(self, subject_id: str, /) -> object:
         """Lock the subject's rows. The approval is locked after them."""
 
     def approve(self, approval: Approval, *, now: datetime) -> None:

@@ -36,16 +36,13 @@ log = logging.getLogger("refunds")
 class _Handler:
     """A `transfers.services.TransferHandler` and an `approvals.services.ApprovalHandler`."""
 
-    def lock(self, subject_id: str) -> None:
-        lock(subject_id)
+    def lock(self, subject_id: str) -> Refund:
+        return lock(subject_id)[1]
 
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
         """Held while its account is not allowed. The money was reserved while the balance covered it."""
         payment, _ = lock(transfer.id)
         return not destinations.may_be_sent(payment, transfer, now=now)
-
-    def account_digest(self, order_id: str) -> str:
-        return str(lock(order_id)[1].account_digest)
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         """Publish no event: merchants see `processing` since the refund got a destination."""

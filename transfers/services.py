@@ -67,20 +67,23 @@ class NotOverdue(ActRefused):
     """Staff cannot complete this transfer: it is not submitted, or its bank may still answer."""
 
 
+class Ordered(Protocol):
+    """The row of an app that asked for an order, with the digest of the account that it asked for."""
+
+    account_digest: Any
+
+
 class TransferHandler(Protocol):
     """What the app of a purpose, such as refunds, does in the commit of each step."""
 
-    def lock(self, order_id: str, /) -> None:
-        """Lock the payment and then the app's own row. The transfer is locked after them."""
+    def lock(self, order_id: str, /) -> Ordered:
+        """Lock the payment and then the app's own row, and return it. The transfer is locked after them."""
 
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
         """Return whether the order must wait. Called after `lock`, in the commit that would submit it.
 
         Where money may go is judged here again, because that can change while an order waits.
         """
-
-    def account_digest(self, order_id: str) -> str:
-        """Return the digest of the account for which the app's own row was made."""
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         """Called before the order is sent, and again if it surely did not reach the bank the time before."""
@@ -247,11 +250,11 @@ def submit(order_id: str, handler: TransferHandler, *, now: datetime) -> bool:
     Returns False if it must not be sent: held, not queued, of a suspended merchant, or safe mode is on. This
     is the last look at both, in the transaction that decides to send.
     """
-    transfer = _lock(order_id, handler)
+    ordered, transfer = handler.lock(order_id), Transfer.objects.locked(order_id)
     if transfer.state != TransferState.QUEUED or safe_mode.is_on():
         return False
     is_suspended = transfer.purpose != "return" and merchants.lock_suspension(transfer.merchant_id)
-    if not _has_ordered_account(transfer, handler) or is_suspended or handler.is_held(transfer, now=now):
+    if not _has_ordered_account(transfer, ordered) or is_suspended or handler.is_held(transfer, now=now):
         due_at = now + schedule.delay(schedule.HOLD_SECONDS)
         Transfer.objects.filter(pk=transfer.pk).update(due_at=due_at, lease_until=None)
         # The history has one event for each hold, not one for each try.
@@ -268,9 +271,9 @@ def _submitted(transfer: Transfer, handler: TransferHandler, now: datetime, **fi
     handler.on_submitted(transfer.id, now=now)
 
 
-def _has_ordered_account(transfer: Transfer, handler: TransferHandler) -> bool:
+def _has_ordered_account(transfer: Transfer, ordered: Ordered) -> bool:
     """Whether bank, account and holder are those for which the money was asked."""
-    is_ordered = transfer.account_digest == handler.account_digest(transfer.id)
+    is_ordered = transfer.account_digest == ordered.account_digest
     if is_ordered and (transfer.charge_id or transfer.has_its_content()):
         return True
     log.error("transfer %s is not sent: its account is not the one that was asked for", transfer.id)

@@ -117,8 +117,8 @@ def cancel_unsent(*, withdrawal_id: str, now: datetime) -> None:
 class _Handler:
     """A `transfers.services.TransferHandler` and an `approvals.services.ApprovalHandler`."""
 
-    def lock(self, order_id: str) -> None:
-        Withdrawal.objects.locked(order_id)
+    def lock(self, order_id: str) -> Withdrawal:
+        return Withdrawal.objects.locked(order_id)
 
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
         """Not listed, or the merchant has a debt. The lock of the balance makes reversals wait."""
@@ -126,9 +126,6 @@ class _Handler:
         if not payout_accounts.lock_and_judge(merchant_id, transfer.bank_code, transfer.account, now=now):
             return True
         return ledger.lock_debt(merchant_id=merchant_id, now=now) > 0
-
-    def account_digest(self, order_id: str) -> str:
-        return str(Withdrawal.objects.locked(order_id).account_digest)
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         withdrawal = Withdrawal.objects.locked(order_id)

@@ -27,18 +27,16 @@ log = logging.getLogger("reconciliation")
 class _ReturnHandler:
     """A `transfers.services.TransferHandler` and an `approvals.services.ApprovalHandler` of returns."""
 
-    def lock(self, order_id: str) -> None:
-        bank_transaction, _ = lock_return(order_id)
+    def lock(self, order_id: str) -> Return:
+        bank_transaction, payer_return = lock_return(order_id)
         # If the money comes back, a reversal may take it; its lock comes before those of accounts.
         reversals.find_due(bank_transaction)
+        return payer_return
 
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
         """Held while the bank is reversing the money itself, or it would go to a wrong account."""
         bank_transaction, _ = lock_return(transfer.id)
         return not returnable.may_be_sent(bank_transaction, transfer)
-
-    def account_digest(self, order_id: str) -> str:
-        return str(lock_return(order_id)[1].account_digest)
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         """Publish no event, because merchants do not see returns."""

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 from banks import TransferOrder, TransferPurpose, TransferResult
@@ -24,14 +25,13 @@ class FakeHandler:
         self.holds = False
         self.ordered_digest = ""
 
-    def lock(self, order_id: str) -> None:
+    def lock(self, order_id: str) -> Any:
         self._reach("lock")
+        digest = self.ordered_digest or str(Transfer.objects.get(pk=order_id).account_digest)
+        return SimpleNamespace(account_digest=digest)
 
     def is_held(self, transfer: Transfer, *, now: datetime) -> bool:
         return self.holds
-
-    def account_digest(self, order_id: str) -> str:
-        return self.ordered_digest or str(Transfer.objects.get(pk=order_id).account_digest)
 
     def on_submitted(self, order_id: str, *, now: datetime) -> None:
         self._reach("submit")

@@ -1,6 +1,7 @@
 """Outgoing money goes only to the account that was asked for. It is judged again when the order is sent."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection
@@ -152,7 +153,8 @@ def test_order_with_another_digest_than_its_withdrawal_is_not_sent(
     payer: Payer, served_by: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank, order = served_by(), payer.order("withdrawal")
-    monkeypatch.setattr(type(WITHDRAWALS), "account_digest", lambda self, order_id: "other")
+    other = SimpleNamespace(account_digest="other")
+    monkeypatch.setattr(type(WITHDRAWALS), "lock", lambda self, order_id: other)
     assert send(order) == TransferState.QUEUED
     assert bank.sent == []
 
