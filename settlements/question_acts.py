@@ -1,6 +1,7 @@
 """How staff close a question about a settlement."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -71,29 +72,29 @@ def _pay(question: OpenQuestion, values: dict[str, Any], now: datetime) -> OpenQ
         ) from None
 
 
+_closed = partial(
+    ObjectAct,
+    act=Act.QUESTION_CLOSED,
+    permission="settlements.close_question",
+    is_recorded_by_service=True,
+)
 QUESTION_ACTS = (
-    ObjectAct(
+    _closed(
         slug="close",
         label=gettext_lazy("Close the question"),
-        act=Act.QUESTION_CLOSED,
-        permission="settlements.close_question",
         explain=_explain,
         run=_close,
         is_possible=lambda question, now: question.closed_at is None,
         form=QuestionForm,
-        is_recorded_by_service=True,
     ),
-    ObjectAct(
+    _closed(
         slug="failed-transfer",
         label=gettext_lazy("It is the money of a failed transfer"),
-        act=Act.QUESTION_CLOSED,
-        permission="settlements.close_question",
         explain=_explain_failed,
         run=_pay,
         is_possible=lambda question, now: (
             question.closed_at is None and failed_transfers.candidates(question).exists()
         ),
         form=FailedTransferForm,
-        is_recorded_by_service=True,
     ),
 )

@@ -105,7 +105,7 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
     object_acts = EXCEPTION_ACTS + note_acts("reconciliation.reconciliationexception")
     returns_to_list = True
     explains_personal_data = True
-    list_display = ["age", "baht", "explanation", "candidate", "merchant", "bank", "handed_to"]
+    list_display = ["age", "amount", "explanation", "candidate", "merchant", "bank", "handed_to"]
     export_columns = ("id", "reason", "amount", "merchant", "bank", "opened_at")
     list_display_links = ["explanation"]
     list_filter = [PayeeFilter, "reason", AgeFilter, AmountFilter, BankFilter, HandedOverFilter]
@@ -219,12 +219,6 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
     @admin.display(description=_("reason"), ordering="reason")
     def explanation(self, row: Any) -> str:
         return str(row.summary.explanation if row.summary else row.get_reason_display())
-
-    @admin.display(description=_("amount"), ordering="amount")
-    def baht(self, row: ReconciliationException) -> str | None:
-        if row.amount is None:
-            return None
-        return format_html('<span style="white-space: nowrap">{}</span>', money.display(row.amount))
 
     @admin.display(description=_("possible payment"))
     def candidate(self, row: Any) -> str | None:

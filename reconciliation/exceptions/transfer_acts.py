@@ -29,24 +29,21 @@ def is_overdue(transfer: Transfer, now: datetime) -> bool:
     return transfer.state == TransferState.SUBMITTED and waited >= OVERDUE_AFTER
 
 
+_completed = partial(
+    ObjectAct, act=Act.TRANSFER_COMPLETED, permission="transfers.complete_transfer", is_possible=is_overdue
+)
 TRANSFER_ACTS = (
-    ObjectAct(
+    _completed(
         slug="arrived",
         label=gettext_lazy("Mark as arrived"),
-        act=Act.TRANSFER_COMPLETED,
-        permission="transfers.complete_transfer",
         explain=explanations.with_amount(explanations.MARK_ARRIVED),
         run=partial(_complete, transfers.ARRIVED),
-        is_possible=is_overdue,
     ),
-    ObjectAct(
+    _completed(
         slug="never-arrived",
         label=gettext_lazy("Mark as never arrived"),
-        act=Act.TRANSFER_COMPLETED,
-        permission="transfers.complete_transfer",
         explain=explanations.with_amount(explanations.MARK_NEVER_ARRIVED),
         run=partial(_complete, transfers.NEVER_ARRIVED),
-        is_possible=is_overdue,
         is_dangerous=True,
     ),
     ObjectAct(
