@@ -93,12 +93,7 @@ def restrict(merchant: Merchant, is_restricted: bool, *, now: datetime) -> Payou
 
 @transaction.atomic
 def add(
-    merchant: Merchant,
-    *,
-    bank_code: str,
-    bank_account: str,
-    account_name: str,
-    now: datetime,
+    merchant: Merchant, *, bank_code: str, bank_account: str, account_name: str, now: datetime
 ) -> PayoutAccount:
     """Add an account, which can be used after the waiting period. Raises PayoutAccountListed."""
     # The lock lets the second of two simultaneous calls see the account of the first.

@@ -10,16 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.act_pages import ReasonForm
 from core.http.scopes import Scope
 from merchants import page_origins, page_settings
-from merchants.models import (
-    LINE_ID,
-    MAX_LOGO,
-    PHONE,
-    ApiKey,
-    LateMoneyPolicy,
-    Merchant,
-    Mode,
-    PageSettings,
-)
+from merchants.models import LINE_ID, MAX_LOGO, PHONE, ApiKey, LateMoneyPolicy, Merchant, Mode, PageSettings
 from merchants.services import DEFAULT_OVERLAP_HOURS, MAX_OVERLAP_HOURS
 
 MAX_HOURS = 10 * 366 * 24
@@ -81,10 +72,7 @@ class TaxForm(ReasonForm):
         help_text=_("13 digits. Leave empty if there is none."),
     )
     branch = forms.CharField(
-        required=False,
-        max_length=5,
-        label=_("Branch"),
-        help_text=_("5 digits. 00000 is the head office."),
+        required=False, max_length=5, label=_("Branch"), help_text=_("5 digits. 00000 is the head office.")
     )
     withholds = forms.BooleanField(
         required=False,

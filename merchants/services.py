@@ -268,10 +268,7 @@ def validated_networks(field: str, networks: Sequence[str], most: int) -> list[s
 
 def _record(event: SecurityEvent, key: ApiKey, changes: Sequence[str] = ()) -> None:
     security_log.record_on_commit(
-        event,
-        subject=f"key:{key.public_id}",
-        merchant_id=key.merchant_id,
-        changes=changes,
+        event, subject=f"key:{key.public_id}", merchant_id=key.merchant_id, changes=changes
     )
 
 

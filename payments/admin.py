@@ -157,16 +157,8 @@ class PaymentAdmin(ActingAdmin):
     def get_fieldsets(self, request: Any, obj: Any = None) -> Any:
         parts = {
             _("Money"): [
-                "status_now",
-                "baht",
-                "received_baht",
-                "fee_baht",
-                "fee_vat_baht",
-                "net_baht",
-                "settlement",
-                "suspense_baht",
-                "refunded_baht",
-                "refunding_baht",
+                *("status_now", "baht", "received_baht", "fee_baht", "fee_vat_baht", "net_baht"),
+                *("settlement", "suspense_baht", "refunded_baht", "refunding_baht"),
             ],
             _("Order"): ["merchant", "reference", "description", "metadata", "qr_code_id", "payment_link"],
             _("Payer"): [

@@ -133,12 +133,7 @@ def correct_fee(payment: Payment, fee: ledger.Fee, *, source: str, now: datetime
     payment.set_fields(fee=fee.amount, fee_vat=fee.vat, updated_at=now)
     publish("payment.fee_known", [payment], now)
     ledger.correct_fee(
-        merchant_id=payment.merchant_id,
-        subject_id=payment.id,
-        before=before,
-        fee=fee,
-        source=source,
-        now=now,
+        merchant_id=payment.merchant_id, subject_id=payment.id, before=before, fee=fee, source=source, now=now
     )
 
 

@@ -90,11 +90,7 @@ def image(request: HttpRequest, qr_code_id: str) -> HttpResponse:
 
 
 # Sites of shops draw the picture onto a canvas, or load it by script.
-PICTURE_HEADERS = {
-    "Cache-Control": "no-cache",
-    "X-Robots-Tag": "noindex",
-    "Access-Control-Allow-Origin": "*",
-}
+PICTURE_HEADERS = {"Cache-Control": "no-cache", "X-Robots-Tag": "noindex", "Access-Control-Allow-Origin": "*"}
 
 
 def _picture(request: HttpRequest, qr_code_id: str) -> HttpResponse:

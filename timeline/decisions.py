@@ -11,13 +11,7 @@ from audit_trail.notes.acts import shown_text
 from core import money
 from payments.models import Payment
 from reconciliation.exceptions import explanations
-from reconciliation.models import (
-    BankNotification,
-    NotificationResult,
-    Resolution,
-    ResolutionType,
-    SlipCheck,
-)
+from reconciliation.models import BankNotification, NotificationResult, Resolution, ResolutionType, SlipCheck
 from timeline import explanations as texts
 from timeline.entries import STAFF_NOTE, EntrySource, PaymentContext, TimelineEntry, TimelineEntryType
 from transfers.models import TransferContradiction

@@ -19,10 +19,7 @@ class TimelineViewSet(MerchantViewSet):
         query = api.read_query(docs.list_, request)
         payment = _find(merchant_of(request), payment_id)
         entries, total = pages.page(PaymentContext.of(payment, clock.now()), **query)
-        shown = {
-            "timeline": [public_entry(entry) for entry in entries],
-            "sources": pages.sources(payment),
-        }
+        shown = {"timeline": [public_entry(entry) for entry in entries], "sources": pages.sources(payment)}
         return ApiResponse.of(shown | {"total": total} | query)
 
 

@@ -102,13 +102,7 @@ def _shop(name: str, up: float) -> list[Line]:
 
 
 def _line(
-    text: str,
-    size: float,
-    baseline: float,
-    *,
-    ink: Color = BLACK,
-    bold: bool = False,
-    smallest: float = 24,
+    text: str, size: float, baseline: float, *, ink: Color = BLACK, bold: bool = False, smallest: float = 24
 ) -> Line:
     """The text, made smaller until it fits. What does not fit in the smallest size is cut."""
     run = _shaped(text, bold=bold)
