@@ -105,14 +105,6 @@ class PaymentAdmin(ActingAdmin):
             amount = gettext("at least %(amount)s") % {"amount": amount}
         return format_html("{}: {}", amount, pages)
 
-    @admin.display(description=_("fee"))
-    def fee_baht(self, payment: Payment) -> str | None:
-        return money.display(payment.fee) if payment.fee else None
-
-    @admin.display(description=_("VAT of the fee"))
-    def fee_vat_baht(self, payment: Payment) -> str | None:
-        return money.display(payment.fee_vat) if payment.fee_vat else None
-
     @admin.display(description=_("net"))
     def net_baht(self, payment: Payment) -> str | None:
         return money.display(payment.net) if payment.fee and payment.net is not None else None
@@ -138,14 +130,6 @@ class PaymentAdmin(ActingAdmin):
         url = reverse("admin:links_paymentlink_change", args=[quote(payment.payment_link_id)])
         return format_html('<a href="{}">{}</a>', url, admin_columns.copyable(payment.payment_link_id))
 
-    @admin.display(description=_("refunded"))
-    def refunded_baht(self, payment: Payment) -> str | None:
-        return money.display(payment.amount_refunded) if payment.amount_refunded else None
-
-    @admin.display(description=_("refund in progress"))
-    def refunding_baht(self, payment: Payment) -> str | None:
-        return money.display(payment.amount_refunding) if payment.amount_refunding else None
-
     @admin.display(description=_("client's account"))
     def client_account(self, payment: Payment) -> str | None:
         return personal_data.account(payment.client_bank_account)
@@ -157,8 +141,8 @@ class PaymentAdmin(ActingAdmin):
     def get_fieldsets(self, request: Any, obj: Any = None) -> Any:
         parts = {
             _("Money"): [
-                *("status_now", "baht", "received_baht", "fee_baht", "fee_vat_baht", "net_baht"),
-                *("settlement", "suspense_baht", "refunded_baht", "refunding_baht"),
+                *("status_now", "baht", "received_baht", "fee", "fee_vat", "net_baht"),
+                *("settlement", "suspense_baht", "amount_refunded", "amount_refunding"),
             ],
             _("Order"): ["merchant", "reference", "description", "metadata", "qr_code_id", "payment_link"],
             _("Payer"): [

@@ -98,8 +98,8 @@ _register(
     list_filter=[StatusFilter, DateFilter, AmountFilter],
     list_select_related=False,
     fields=[
-        *("status_now", "baht", "received_baht", "fee_baht", "fee_vat_baht", "net_baht"),
-        *("refunded_baht", "refunding_baht", "reference", "description", "metadata"),
+        *("status_now", "baht", "received_baht", "fee", "fee_vat", "net_baht"),
+        *("amount_refunded", "amount_refunding", "reference", "description", "metadata"),
         *("payer_name", "payer_bank_code", "payer_account_masked", "payer_matches"),
         *("bank_reference", "failure_code", "created_at", "expires_at", "completed_at"),
     ],
