@@ -105,8 +105,9 @@ class SlipCheckAdmin(ReadOnlyAdmin):
         form = SlipForm(request.POST or None, request.FILES or None, initial=request.GET.dict())
         if not (form.is_bound and form.is_valid()):
             return self._page(request, form=form)
-        values, now = form.cleaned_data, clock.now()
-        result = checking.check(*values["slip"], claimed_payment_id=values["claimed_payment_id"], now=now)
+        slip, claimed = form.cleaned_data["slip"], form.cleaned_data["claimed_payment_id"]
+        known = {"bank_transaction": checking.find_transactions(*slip).first(), "claimed_payment_id": claimed}
+        result = checking.record(*slip, **known, now=clock.now())
         self.record_view(str(result.id))
         return self._page(
             request,

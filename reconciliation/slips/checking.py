@@ -45,18 +45,6 @@ class InvalidSlip(Exception):
     """The text is not the mini-QR of a slip; the message tells staff why."""
 
 
-def check(bank: str, transaction_id: str, *, claimed_payment_id: str | None, now: datetime) -> SlipCheck:
-    """Look up a slip and record that it was shown."""
-    bank_transaction = next(iter(find_transactions(bank, transaction_id)), None)
-    return record(
-        bank,
-        transaction_id,
-        bank_transaction=bank_transaction,
-        claimed_payment_id=claimed_payment_id,
-        now=now,
-    )
-
-
 def record(bank: str, transaction_id: str, *, now: datetime, **fields: Any) -> SlipCheck:
     """Store a check of a slip by the actor of the context."""
     found: SlipCheck = SlipCheck.objects.create(
