@@ -82,7 +82,8 @@ def close(question_id: str, *, note: str, is_booked: bool, now: datetime) -> Ope
     if is_booked and not (has_arrived and question.difference and question.kind != QuestionKind.LATE):
         raise ValidationError({"is_booked": _("There is nothing to book: the money is still expected.")})
     # What changed after the books had it is missing at our bank. Anything else is on the acquirer's account.
-    account = accounts.bank if question.kind == QuestionKind.CHANGED else accounts.acquirer
+    at_bank, at_acquirer = accounts.bank(question.acquirer), accounts.acquirer(question.acquirer)
+    account = at_bank if question.kind == QuestionKind.CHANGED else at_acquirer
     with recorded(Act.QUESTION_CLOSED, question):
         question.closed_at, question.note, question.is_booked = now, note, is_booked
         question.save(update_fields=["closed_at", "note", "is_booked"])
@@ -90,9 +91,6 @@ def close(question_id: str, *, note: str, is_booked: bool, now: datetime) -> Ope
             CardCharge.objects.filter(pk=question.payment_id, awaits_fee=True).update(due_at=now)
         if is_booked:
             ledger.book_difference(
-                subject_id=question.pk,
-                account=account(question.acquirer),
-                difference=question.difference,
-                now=now,
+                subject_id=question.pk, account=account, difference=question.difference, now=now
             )
     return question

@@ -194,12 +194,9 @@ def waiting_orders() -> int:
 
 def not_inquired(period: SafeMode) -> int:
     """Of these, how many banks were not asked since safe mode began."""
-    inquired = TransferEvent.objects.filter(
-        type=TransferEventType.INQUIRY,
-        created_at__gte=period.started_at,
-        transfer__state=TransferState.QUEUED,
-    )
     waiting = Transfer.objects.filter(state=TransferState.QUEUED)
+    inquiries = TransferEvent.objects.filter(type=TransferEventType.INQUIRY, transfer__in=waiting)
+    inquired = inquiries.filter(created_at__gte=period.started_at)
     return waiting.exclude(pk__in=inquired.values("transfer")).count()
 
 

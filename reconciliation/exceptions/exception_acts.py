@@ -259,13 +259,7 @@ def _is_of_acquirer(summary: ExceptionSummary, now: datetime) -> bool:
 
 
 def _send_to(
-    bank_transaction_id: str,
-    *,
-    bank_code: str,
-    bank_account: str,
-    account_name: str,
-    note: str,
-    now: datetime,
+    bank_transaction_id: str, bank_code: str, bank_account: str, account_name: str, note: str, now: datetime
 ) -> object:
     destination = ReturnDestination(bank_code, bank_account, account_name)
     return resolutions.send_back(bank_transaction_id, destination=destination, note=note, now=now)

@@ -243,13 +243,8 @@ def credit_returned_refund(refund_id: str, *, note: str, now: datetime) -> Resol
     if refund.returned_at is None:
         raise ActRefused(_("The bank has not returned the money of this refund."))
     resolution = resolution_records.record(refund_id, ResolutionType.KEPT, note, now, refund.payment_id)
-    ledger.accept(
-        merchant_id=refund.merchant_id,
-        subject_id=refund_id,
-        amount=refund.amount,
-        held_from=refund.route,
-        now=now,
-    )
+    merchant_id, amount, route = refund.merchant_id, refund.amount, refund.route
+    ledger.accept(merchant_id=merchant_id, subject_id=refund_id, amount=amount, held_from=route, now=now)
     return resolution
 
 

@@ -40,11 +40,7 @@ def credit(paid: Sequence[tuple[BankTransaction, Payment]], *, source: str, now:
 
 
 def credit_from_suspense(
-    bank_transaction: BankTransaction,
-    payment: Payment,
-    resolution: Resolution,
-    *,
-    received: int | None = None,
+    bank_transaction: BankTransaction, payment: Payment, resolution: Resolution, *, received: int = 0
 ) -> None:
     """Credit held money to this payment, by a decision of staff or by the merchant's policy.
 

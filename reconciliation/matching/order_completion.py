@@ -45,7 +45,7 @@ class _ReturnHandler:
         bank_transaction, payer_return = lock_return(order_id)
         approvals.cancel(order_id, now=now)  # a request to end the order as never arrived
         if result.status == "succeeded":
-            returns.complete(bank_transaction, payer_return, now=now, bank_reference=result.reference)
+            returns.complete(bank_transaction, payer_return, now=now, reference=result.reference)
             return
         if result.status == "failed":
             payer_return.transition(ReturnStatus.FAILED, failure_code=result.failure_code)

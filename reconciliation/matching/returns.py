@@ -162,14 +162,10 @@ def record_manual_return(
 
 
 def complete(
-    bank_transaction: BankTransaction,
-    payer_return: Return,
-    *,
-    now: datetime,
-    bank_reference: str | None = None,
+    bank_transaction: BankTransaction, payer_return: Return, *, now: datetime, reference: str | None = None
 ) -> None:
-    """The caller holds the locks: bank transaction, return. bank_reference: of an order."""
-    known = {} if bank_reference is None else {"bank_reference": bank_reference}
+    """The caller holds the locks: bank transaction, return. reference: of the bank, for an order."""
+    known = {} if reference is None else {"bank_reference": reference}
     payer_return.transition(ReturnStatus.COMPLETED, completed_at=now, **known)
     held_part(bank_transaction).resolve(ResolutionState.SENT_BACK, now=now)
     ledger.send_back(subject_id=payer_return.id, amount=payer_return.amount, to=payer_return.route, now=now)

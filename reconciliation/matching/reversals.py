@@ -130,23 +130,18 @@ def _take_credited(
     if reversal.amount < credit.amount or not _can_take(excess, credit, now):
         return False
     excess.resolve(ResolutionState.TAKEN_BACK, now=now)
-    _debit_merchant(reversal, credit, payment, now, from_suspense=excess.amount)
+    _debit_merchant(reversal, credit, payment, now, held=excess.amount)
     return True
 
 
 def _debit_merchant(
-    reversal: BankTransaction,
-    credit: BankTransaction,
-    payment: Payment,
-    now: datetime,
-    *,
-    from_suspense: int = 0,
+    reversal: BankTransaction, credit: BankTransaction, payment: Payment, now: datetime, *, held: int = 0
 ) -> None:
     """Take the money from the merchant. Unconfirmed money is in its own account, so the balance stays.
 
-    from_suspense: the satang of it that are held for staff.
+    held: the satang of it that are held for staff.
     """
-    route, amount = accounts.bank(reversal.bank), reversal.amount - from_suspense
+    route, amount = accounts.bank(reversal.bank), reversal.amount - held
     refunds.record_reversal(payment, reversal_id=reversal.id, route=route, amount=amount, now=now)
     ledger.reverse(
         merchant_id=payment.merchant_id,
@@ -155,7 +150,7 @@ def _debit_merchant(
         amount=amount,
         to=route,
         now=now,
-        from_suspense=from_suspense,
+        from_suspense=held,
         is_confirmed=credit.is_confirmed,
     )
 

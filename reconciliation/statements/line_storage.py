@@ -16,7 +16,6 @@ from reconciliation.inquiries import confirmation_inquiries
 from reconciliation.matching import deduplication, intake, statement_fees
 from reconciliation.models import (
     BankTransaction,
-    BankTransactionKind,
     LineResult,
     NotificationResult,
     ReportSource,
@@ -190,6 +189,6 @@ def _new_line(statement: Statement, file_line: FileLine) -> StatementLine:
     if fee := file_line.fee:
         line.fee, line.fee_vat = fee.amount, fee.vat
         # The payment of a new bank transaction takes it from here.
-        line.is_fee_due = line.kind == BankTransactionKind.CREDIT and line.result == LineResult.ATTACHED
+        line.is_fee_due = line.kind == "credit" and line.result == LineResult.ATTACHED
     line.line_sealed = vault.seal(file_line.raw.decode("latin-1"), context=line.context)
     return line

@@ -125,12 +125,5 @@ def _totals(rows: Any) -> dict[str, int]:
     return totals
 
 
-def _difference(what: str, bank_transaction: BankTransaction, detail: str) -> Difference:
-    return Difference(
-        what,
-        bank_transaction.bank,
-        bank_transaction.id,
-        bank_transaction.amount,
-        bank_transaction.reference1,
-        detail,
-    )
+def _difference(what: str, found: BankTransaction, detail: str) -> Difference:
+    return Difference(what, found.bank, found.id, found.amount, found.reference1, detail)
