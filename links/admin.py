@@ -55,9 +55,8 @@ class PaymentLinkAdmin(ActingAdmin):
         text = f"{paid:,}" if most is None else f"{paid:,} / {most:,}"
         shown = admin_columns.badge("failed", text) if most is not None and paid > most else text
         query = urlencode({"q": link.id})
-        return format_html(
-            '<a href="{}?{}">{}</a>', reverse("admin:payments_payment_changelist"), query, shown
-        )
+        page = reverse("admin:payments_payment_changelist")
+        return format_html('<a href="{}?{}">{}</a>', page, query, shown)
 
     @admin.display(description=_("open codes"))
     def open_codes(self, link: PaymentLink) -> int:

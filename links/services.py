@@ -59,9 +59,8 @@ def deactivate(link: PaymentLink, *, now: datetime) -> PaymentLink:
     link = PaymentLink.objects.select_for_update(no_key=True).get(pk=link.pk)
     if (status := link.status_at(now)) != PaymentLinkStatus.ACTIVE:
         raise PaymentLinkNotActive(status=status)
-    link.transition(
-        StoredStatus.DEACTIVATED, deactivated_at=now, deactivated_by=request_context.current().actor
-    )
+    actor = request_context.current().actor
+    link.transition(StoredStatus.DEACTIVATED, deactivated_at=now, deactivated_by=actor)
     return link
 
 

@@ -211,17 +211,15 @@ def _record_reversal_refund(payment: Payment, now: datetime) -> None:
 
 def _release(refunds: Sequence[Refund], payment: Payment, now: datetime) -> None:
     """Give the reserved money back to the merchant's balance. The caller holds all locks."""
-    amounts = {refund.id: refund.amount for refund in refunds}
+    merchant_id, amounts = payment.merchant_id, {refund.id: refund.amount for refund in refunds}
     payments.release_refund(payment, sum(amounts.values()))
     transactions.complete_refunds(*amounts, status=TransactionStatus.FAILED)
     _record_reversal_refund(payment, now)
     # Last, because other payments of this merchant wait for its lock.
-    ledger.release(
-        merchant_id=payment.merchant_id, type=JournalType.REFUND_RELEASED, amounts=amounts, now=now
-    )
+    ledger.release(merchant_id=merchant_id, type=JournalType.REFUND_RELEASED, amounts=amounts, now=now)
     unsettled = {refund.id: refund.from_unsettled for refund in refunds if refund.from_unsettled}
     if unsettled and cards.return_unsettled(payment, sum(unsettled.values())):
-        ledger.unsettle(merchant_id=payment.merchant_id, amounts=unsettled, now=now)
+        ledger.unsettle(merchant_id=merchant_id, amounts=unsettled, now=now)
 
 
 def _publish(kind: str, refund: Refund, now: datetime) -> None:

@@ -182,9 +182,7 @@ def _is_first(item: SettledItem, charge: CardCharge, now: datetime) -> bool:
 
 def _compare_refund(item: SettledItem, refund: Refund, now: datetime) -> None:
     """Ask about a refund that a transfer took off before, or of which it takes off another amount."""
-    before = SettledItem.objects.filter(
-        payment_id=refund.payment_id, refund_id=refund.pk, kind=ItemKind.REFUND
-    )
+    before = SettledItem.objects.filter(payment=refund.payment, refund_id=refund.pk, kind=ItemKind.REFUND)
     if before.exclude(transfer__state=AcquirerTransferState.FAILED).exists():
         _ask(QuestionKind.PAID_TWICE, item, now, payment=refund.payment)
     elif difference := item.net_amount + refund.amount:
@@ -252,10 +250,8 @@ def _settle(transfer: AcquirerTransfer, now: datetime) -> list[Settlement]:
         unexplained = transfer.questions.filter(own, failed_transfer=None)
         part.differs = unexplained.exclude(kind__in=NO_DIFFERENCE).exists()
         part.save(update_fields=["arrived_at", "differs"])
-        event = events.NewEvent(
-            part.merchant_id, "settlement.arrived", part.id, settlement_object(part, now), now
-        )
-        events.publish(event)
+        shown = settlement_object(part, now)
+        events.publish(events.NewEvent(part.merchant_id, "settlement.arrived", part.id, shown, now))
     return parts
 
 

@@ -24,9 +24,7 @@ def transition(*transfers: Transfer, target: TransferState, at: datetime, **fiel
 def record_events(types: Mapping[str, TransferEventType], *, at: datetime, answer: str = "") -> None:
     """Record an event of each order, with one statement. answer: the bank's answer to an inquiry."""
     columns = {"answer": answer, "created_at": at, **request_context.columns()}
-    rows.insert_many(
-        [TransferEvent(transfer_id=order_id, type=type, **columns) for order_id, type in types.items()]
-    )
+    rows.insert_many([TransferEvent(transfer_id=key, type=type, **columns) for key, type in types.items()])
 
 
 def last_event_type(order_id: str) -> TransferEventType | None:

@@ -205,9 +205,8 @@ def _read() -> _State:
 
 
 def _begin(cause: SafeModeCause, lost_orders: list[str], *, now: datetime) -> None:
-    period = SafeMode(
-        cause=cause, started_at=now, lost_orders="\n".join(lost_orders), **request_context.columns()
-    )
+    lost = "\n".join(lost_orders)
+    period = SafeMode(cause=cause, started_at=now, lost_orders=lost, **request_context.columns())
     SafeMode.objects.bulk_create([period], ignore_conflicts=True)
     log.error("safe mode: no money is sent. %s", period.get_cause_display())
 

@@ -59,6 +59,4 @@ class BankViewSet(MerchantViewSet):
 def _shape_of(merchant: Merchant) -> Callable[[Withdrawal], WithdrawalObject]:
     """Return the function for API objects of this merchant. It reads the balance at most once."""
     is_in_debt = cache(partial(services.is_in_debt, merchant.id))
-    return lambda each: withdrawal_object(
-        each, is_held=each.status == WithdrawalStatus.PENDING and is_in_debt()
-    )
+    return lambda row: withdrawal_object(row, is_held=row.status == WithdrawalStatus.PENDING and is_in_debt())

@@ -164,9 +164,7 @@ def _share(limits: tuple[int, int, int], bank_transactions: int) -> int:
 
 def normalize(reference: str) -> str:
     """Capitals and digits only, as in our references."""
-    return "".join(
-        character for character in reference.upper() if character.isascii() and character.isalnum()
-    )
+    return "".join(each for each in reference.upper() if each.isascii() and each.isalnum())
 
 
 def spellings(reference: str, limit: int = MAX_SPELLINGS) -> list[str]:

@@ -26,7 +26,6 @@ from reconciliation.models import (
     NotificationResult,
     ReconciliationException,
     Resolution,
-    SlipCheck,
 )
 from refunds.models import Refund
 from transfers.models import Transfer, TransferContradiction
@@ -51,9 +50,7 @@ def context(summary: ExceptionSummary) -> dict[str, Any]:
     if bank_transaction is not None:
         made = list(bank_transaction.returns.order_by("created_at", "id"))
         orders = Transfer.objects.in_bulk([each.id for each in made])
-        checks = SlipCheck.objects.filter(bank_transaction=bank_transaction).order_by("-checked_at")[
-            :MAX_SHOWN
-        ]
+        checks = bank_transaction.slip_checks.order_by("-checked_at")[:MAX_SHOWN]
         shown |= {"returns": [(each, orders.get(each.id)) for each in made], "slip_checks": checks}
     if isinstance(subject, BankTransaction):
         shown |= {

@@ -192,10 +192,8 @@ def of_notification(notification: BankNotification) -> str:
 
 def of_report(bank_transaction: BankTransaction) -> str:
     """What the bank reports, and what matching found, within a sentence."""
-    what = KINDS[BankTransactionKind(bank_transaction.kind)].format(
-        amount=money.display(bank_transaction.amount)
-    )
-    return f"{what}, {bank_transaction.get_match_result_display().lower()}"
+    what, amount = KINDS[BankTransactionKind(bank_transaction.kind)], money.display(bank_transaction.amount)
+    return f"{what.format(amount=amount)}, {bank_transaction.get_match_result_display().lower()}"
 
 
 def of_contradiction(contradiction: TransferContradiction) -> str:

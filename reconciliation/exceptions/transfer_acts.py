@@ -16,9 +16,7 @@ from transfers.models import Transfer, TransferState
 from transfers.schedule import OVERDUE_AFTER
 
 
-def _complete(
-    result: TransferResult, transfer: Transfer, values: dict[str, Any], now: datetime
-) -> Act | None:
+def _complete(result: TransferResult, transfer: Transfer, values: Any, now: datetime) -> Act | None:
     is_over = order_completion.complete_by_staff(transfer.id, result, now=now)
     return None if is_over else Act.COMPLETION_REQUESTED
 

@@ -34,9 +34,8 @@ POLICY_ACTOR = "policy:late_money"
 
 def credit(paid: Sequence[tuple[BankTransaction, Payment]], *, source: str, now: datetime) -> None:
     """Make the payments succeed by money from the account `source`, with a fixed number of statements."""
-    payments.succeed(
-        _paid_payments([(*each, each[0].amount) for each in paid], now=now), source=source, now=now
-    )
+    received = [(*each, each[0].amount) for each in paid]
+    payments.succeed(_paid_payments(received, now=now), source=source, now=now)
 
 
 def credit_from_suspense(

@@ -197,9 +197,8 @@ def _hold_in_suspense(held: Sequence[Match], source: str, now: datetime) -> list
         if match.payment
     ]
     exceptions.report(new)
-    ledger.hold(
-        {match.bank_transaction.id: match.bank_transaction.amount for match in held}, source=source, now=now
-    )
+    amounts = {match.bank_transaction.id: match.bank_transaction.amount for match in held}
+    ledger.hold(amounts, source=source, now=now)
     waiting = [match for match in held if not _accept_late_money(match, now)]
     listing.show([match.bank_transaction.listed() for match in waiting])
     if waiting:
@@ -213,9 +212,8 @@ def _accept_late_money(match: Match, now: datetime) -> bool:
     payment = match.payment
     if match.result != MatchResult.LATE or payment is None:
         return False
-    if payment.merchant.late_money != LateMoneyPolicy.ACCEPT or probable_duplicates.find(
-        [match.bank_transaction]
-    ):
+    accepts = payment.merchant.late_money == LateMoneyPolicy.ACCEPT
+    if not accepts or probable_duplicates.find([match.bank_transaction]):
         return False
     crediting.accept_by_policy(match.bank_transaction, payment, now=now)
     return True

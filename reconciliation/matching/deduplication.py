@@ -153,9 +153,8 @@ def counterpart(bank_transaction: BankTransaction) -> BankTransaction | None:
     """The reversal of a credit, or the credit of a reversal."""
     is_reversal = bank_transaction.kind == BankTransactionKind.REVERSAL
     kind = BankTransactionKind.CREDIT if is_reversal else BankTransactionKind.REVERSAL
-    found = (
-        find_by_bank_reference(bank_transaction.bank, name, kind) for name in bank_transaction.bank_references
-    )
+    bank, names = bank_transaction.bank, bank_transaction.bank_references
+    found = (find_by_bank_reference(bank, name, kind) for name in names)
     return next((each for each in found if each is not None), None)
 
 
@@ -246,9 +245,7 @@ def _reversal_candidates(reversal: BankTransaction, debits: list[BankTransaction
 
 
 def _new_details(bank_transaction: BankTransaction, other: BankTransaction) -> dict[str, str]:
-    details = {
-        field: getattr(other, field) for field in OPTIONAL_FIELDS if not getattr(bank_transaction, field)
-    }
+    details = {name: getattr(other, name) for name in OPTIONAL_FIELDS if not getattr(bank_transaction, name)}
     # An account number is only valid together with its bank.
     is_same_bank = bank_transaction.payer_bank_code in ("", other.payer_bank_code)
     # An account that was erased does not come back.

@@ -57,12 +57,10 @@ def receive(
     try:
         with transaction.atomic():
             bank_transaction, result = _find(new_bank_transaction)
-            notification_row = build_notification(
-                bank, body, result, now, source, bank_transaction=bank_transaction
-            )
+            row = build_notification(bank, body, result, now, source, bank_transaction=bank_transaction)
             new_rows = [bank_transaction] if result == NotificationResult.NEW else []
-            rows.insert_together([*new_rows, notification_row])
-            show([notification_row])
+            rows.insert_together([*new_rows, row])
+            show([row])
     except IntegrityError as refused:
         if not has_moved(refused):
             raise

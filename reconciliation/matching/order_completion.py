@@ -166,8 +166,7 @@ def cancel_unsent(order_id: str, *, now: datetime) -> None:
         refunds.cancel_unsent(refund_id=order_id, now=now)
     else:
         bank_transaction, payer_return = lock_return(order_id)
-        if payer_return.status != ReturnStatus.PENDING or not returns.cancel_pending(
-            bank_transaction, now=now
-        ):
+        is_pending = payer_return.status == ReturnStatus.PENDING
+        if not (is_pending and returns.cancel_pending(bank_transaction, now=now)):
             raise transfers.AlreadySubmitted(order_id)
         reopen(bank_transaction, now)

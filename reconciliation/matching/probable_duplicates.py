@@ -43,10 +43,8 @@ def probable_ids(bank_transaction: BankTransaction) -> list[str]:
 
 def is_returned_already(bank_transaction: BankTransaction) -> bool:
     """Whether staff sent the money of a probable duplicate back."""
-    returned = BankTransaction.objects.filter(
-        pk__in=probable_ids(bank_transaction), resolution_state__in=RETURNED
-    )
-    return bool(returned.exists())
+    others = BankTransaction.objects.filter(pk__in=probable_ids(bank_transaction))
+    return bool(others.filter(resolution_state__in=RETURNED).exists())
 
 
 def payments_with_returned_money(payment_ids: list[str]) -> set[str]:

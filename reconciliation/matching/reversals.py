@@ -36,9 +36,8 @@ ORDER BY t.id LIMIT 1 FOR NO KEY UPDATE
 
 def own_reversal_orders(credit: BankTransaction) -> list[str]:
     """Return our orders to void the credit. The bank reports their result as a reversal."""
-    return transfers.matching_voids(
-        credit.bank_references, route=accounts.bank(credit.bank), amount=credit.amount
-    )
+    route = accounts.bank(credit.bank)
+    return transfers.matching_voids(credit.bank_references, route=route, amount=credit.amount)
 
 
 def find_unapplied(credit: BankTransaction, *also_resolved: ResolutionState) -> BankTransaction | None:
@@ -87,21 +86,16 @@ def find_due(credit: BankTransaction, *, is_new: bool = False) -> BankTransactio
     is_new: the credit was unknown until now, so its reversal can have been dismissed. The caller has locked
     the credit and posted nothing: locks of accounts come last.
     """
-    return find_unapplied(
-        credit, ResolutionState.WRITTEN_OFF, *([ResolutionState.DISMISSED] if is_new else [])
-    )
+    dismissed = [ResolutionState.DISMISSED] if is_new else []
+    return find_unapplied(credit, ResolutionState.WRITTEN_OFF, *dismissed)
 
 
 def reopen(reversal: BankTransaction, *, now: datetime) -> None:
     """Undo a resolution. The caller holds the lock."""
     if reversal.resolution_state == ResolutionState.WRITTEN_OFF:
-        write_off = Resolution.objects.filter(subject_id=reversal.id, type=ResolutionType.WRITTEN_OFF).latest(
-            "id"
-        )
-        route = accounts.bank(reversal.bank)
-        ledger.recover_write_off(
-            subject_id=write_off.ledger_subject_id, amount=reversal.amount, to=route, now=now
-        )
+        write_offs = Resolution.objects.filter(subject_id=reversal.id, type=ResolutionType.WRITTEN_OFF)
+        subject_id, route = write_offs.latest("id").ledger_subject_id, accounts.bank(reversal.bank)
+        ledger.recover_write_off(subject_id=subject_id, amount=reversal.amount, to=route, now=now)
     reversal.resolve(ResolutionState.OPEN, now=now)
 
 

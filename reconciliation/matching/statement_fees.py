@@ -84,9 +84,8 @@ def apply_due(*, now: datetime, batch: int = 500, bank_transactions: Collection[
 
     An error is logged, and the sweep tries again.
     """
-    due = StatementLine.objects.filter(is_fee_due=True).exclude(
-        bank_transaction__match_result=MatchResult.PENDING
-    )
+    due = StatementLine.objects.filter(is_fee_due=True)
+    due = due.exclude(bank_transaction__match_result=MatchResult.PENDING)
     if bank_transactions is not None:
         due = due.filter(bank_transaction__in=bank_transactions)
     found = list(due.order_by("id").values_list("id", flat=True)[:batch])

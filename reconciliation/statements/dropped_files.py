@@ -77,9 +77,8 @@ def _import_file(path: Path, bank: str) -> str:
         return "no merchant has this bank"
     log.info("%s: imported as %s: %s", path.name, statement.id, dict(counts))
     count = counts[LineResult.UNREADABLE]
-    return "; ".join(
-        [*statement.problems.splitlines(), *([f"{count} lines cannot be read"] if count else [])]
-    )
+    unreadable = [f"{count} lines cannot be read"] if count else []
+    return "; ".join([*statement.problems.splitlines(), *unreadable])
 
 
 def _move(path: Path, folder: str) -> None:

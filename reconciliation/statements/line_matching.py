@@ -147,9 +147,7 @@ def _without_line(bank_transactions: Sequence[BankTransaction]) -> list[BankTran
     if not bank_transactions:
         return []
     wanted = [each.id for each in bank_transactions]
-    with_line = {
-        bank_transaction_id for (bank_transaction_id,) in rows.run(FIND_WITH_LINE, [wanted]).fetchall()
-    }
+    with_line = {each for (each,) in rows.run(FIND_WITH_LINE, [wanted]).fetchall()}
     return [each for each in bank_transactions if each.id not in with_line]
 
 

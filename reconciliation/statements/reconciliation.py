@@ -76,15 +76,12 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
     )
     for line in not_credited.select_related("bank_transaction").iterator():
         status = line.bank_transaction.match_result or "not matched"
-        yield _difference(
-            "at the bank, not credited", line.bank_transaction, f"{status}, line {line.line_number}"
-        )
+        detail = f"{status}, line {line.line_number}"
+        yield _difference("at the bank, not credited", line.bank_transaction, detail)
     # Neither the bank nor a second person has confirmed their credited money.
     unconfirmed = lines.filter(CREDITED_BY_LINE, bank_transaction__is_confirmed=False)
-    unconfirmed = unconfirmed.select_related("bank_transaction", "statement").order_by(
-        "statement", "line_number"
-    )
-    for line in unconfirmed.iterator():
+    unconfirmed = unconfirmed.select_related("bank_transaction", "statement")
+    for line in unconfirmed.order_by("statement", "line_number").iterator():
         uploader = request_context.display_name(line.statement.actor)
         detail = f"{line.statement.file_name} line {line.line_number}, uploaded by {uploader}"
         yield _difference("reported only by an uploaded file", line.bank_transaction, detail)

@@ -257,6 +257,4 @@ def _plain_name(name: str) -> str:
     return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).casefold())
 
 
-_OUR_NAMES = {
-    _plain_name(name): ours for ours, column in COLUMNS.items() for name in (ours, *column["names"])
-}
+_OUR_NAMES = {_plain_name(name): own for own, column in COLUMNS.items() for name in (own, *column["names"])}

@@ -61,9 +61,8 @@ def write(bodies: Sequence[bytes], *, more: int, sender: str, language: str) -> 
         subject = f"{sender}: {first}" + (f" (+{others:,})" if others else "")
         lines = [sender, *map(_line, events)]
         if more:
-            lines.append(
-                ngettext("and %(count)s more event", "and %(count)s more events", more) % {"count": more}
-            )
+            text = ngettext("and %(count)s more event", "and %(count)s more events", more)
+            lines.append(text % {"count": more})
         return Message(subject, "\n".join(lines))
 
 
