@@ -7,7 +7,8 @@ from rest_framework import serializers
 from core import clock, money, plain_text
 from core.http import fields
 from core.http.paging import PeriodPageQuery
-from links.models import LONGEST_LIFE, MAX_DESCRIPTION_LENGTH, MAX_PAYMENTS, MAX_REFERENCE_LENGTH
+from links.models import LONGEST_LIFE, MAX_DESCRIPTION_LENGTH, MAX_PAYMENTS
+from payments.serializers import Reference
 from qrcodes.models import MAX_EXPIRY
 from qrcodes.serializers import DEFAULT_EXPIRY
 
@@ -29,12 +30,7 @@ class PaymentLinkRequest(serializers.Serializer[Any]):
         required=False,
         help_text="What it is for; the page shows it.",
     )
-    reference = fields.Text(
-        plain=plain_text.visible,
-        max_length=MAX_REFERENCE_LENGTH,
-        required=False,
-        help_text="Your order or invoice number, of each payment.",
-    )
+    reference = Reference(help_text="Your order or invoice number, of each payment.")
     metadata = fields.Metadata(required=False)
     max_payments = fields.Integer(
         min_value=1,
@@ -76,10 +72,4 @@ class PaymentLinkRequest(serializers.Serializer[Any]):
 class PaymentLinkQuery(PeriodPageQuery):
     """Filters of the list of payment links."""
 
-    reference = fields.Text(
-        plain=plain_text.visible,
-        min_length=1,
-        max_length=MAX_REFERENCE_LENGTH,
-        required=False,
-        help_text="The merchant's reference.",
-    )
+    reference = Reference(min_length=1, help_text="The merchant's reference.")

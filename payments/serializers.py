@@ -13,17 +13,18 @@ from payments.models import PaymentStatus
 _TOKEN = re.compile("[0-9A-Za-z_-]{1,128}")
 
 
+class Reference(fields.Text):
+    """The merchant's own reference. It need not be given."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(plain=plain_text.visible, max_length=35, required=False, **kwargs)
+
+
 class StatusQuery(PeriodPageQuery):
     """Filters of the list of QR codes, and of that of payments."""
 
     status = fields.Choice(PaymentStatus.values, required=False, help_text="Only those with this status now.")
-    reference = fields.Text(
-        plain=plain_text.visible,
-        min_length=1,
-        max_length=35,
-        required=False,
-        help_text="The merchant's reference.",
-    )
+    reference = Reference(min_length=1, help_text="The merchant's reference.")
 
 
 class PaymentQuery(StatusQuery):
@@ -74,9 +75,7 @@ class PaymentRequest(serializers.Serializer[Any]):
     amount = fields.Amount()
     currency = fields.Choice([money.CURRENCY], help_text="ISO 4217; only THB.")
     description = fields.Text(max_length=255, required=False, help_text="Returned in responses.")
-    reference = fields.Text(
-        plain=plain_text.visible, max_length=35, required=False, help_text="Your order or invoice number."
-    )
+    reference = Reference(help_text="Your order or invoice number.")
     metadata = fields.Metadata(required=False)
 
 

@@ -4,6 +4,7 @@ from rest_framework import serializers
 
 from core import money, plain_text
 from core.http import fields
+from payments.serializers import Reference
 from qrcodes import qr_cards
 from qrcodes.models import MAX_EXPIRY
 from qrcodes.shapes import MAX_CLIENT_LENGTH
@@ -32,9 +33,7 @@ class QrCodeRequest(serializers.Serializer[Any]):
         required=False,
         help_text="The customer's account. Taken from the bank transaction if omitted.",
     )
-    reference = fields.Text(
-        plain=plain_text.visible, max_length=35, required=False, help_text="Your order or invoice number."
-    )
+    reference = Reference(help_text="Your order or invoice number.")
     expiry_minutes = fields.Integer(
         unit="minutes",
         min_value=1,

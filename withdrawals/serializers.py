@@ -2,12 +2,12 @@ from typing import Any
 
 from rest_framework import serializers
 
-from core import money, plain_text
+from core import money
 from core.http import fields
 from core.http.paging import PeriodPageQuery
+from payments.serializers import Reference
 from transfers.serializers import Payee
 from withdrawals.models import WithdrawalStatus
-from withdrawals.shapes import MAX_REFERENCE_LENGTH
 
 
 class _AmountFields(serializers.Serializer[Any]):
@@ -20,12 +20,7 @@ class _AmountFields(serializers.Serializer[Any]):
 class WithdrawalRequest(_AmountFields, Payee):
     """What to send, and the account that it goes to."""
 
-    reference = fields.Text(
-        plain=plain_text.visible,
-        max_length=MAX_REFERENCE_LENGTH,
-        required=False,
-        help_text="Your own reference of the withdrawal.",
-    )
+    reference = Reference(help_text="Your own reference of the withdrawal.")
     metadata = fields.Metadata(required=False)
 
 
@@ -33,10 +28,4 @@ class WithdrawalQuery(PeriodPageQuery):
     """Filters of the list of withdrawals."""
 
     status = fields.Choice(WithdrawalStatus.values, required=False, help_text="Only this status.")
-    reference = fields.Text(
-        plain=plain_text.visible,
-        min_length=1,
-        max_length=MAX_REFERENCE_LENGTH,
-        required=False,
-        help_text="The merchant's reference.",
-    )
+    reference = Reference(min_length=1, help_text="The merchant's reference.")

@@ -264,13 +264,8 @@ def _write_off(bank_transaction_id: str, *, note: str, now: datetime) -> Resolut
     if ResolutionType.WRITTEN_OFF not in allowed_types(reversal):
         raise ActRefused(_("Only a reversal that could not be covered can be written off, and only once."))
     merchant = returns.merchant_of_biller(reversal)
-    outgoing = approvals.OutgoingMoney(
-        kind=ApprovalKind.WRITE_OFF,
-        subject_id=reversal.id,
-        merchant_id=merchant.id if merchant else None,
-        amount=reversal.amount,
-        note=note,
-    )
+    payee = merchant.id if merchant else None
+    outgoing = approvals.OutgoingMoney(ApprovalKind.WRITE_OFF, reversal.id, payee, reversal.amount, note=note)
     approval = approvals.request(outgoing, now=now)
     return approval if approval.is_waiting else book_write_off(approval, now=now)
 

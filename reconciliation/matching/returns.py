@@ -147,13 +147,8 @@ def record_manual_return(
     payer_return = _create(
         bank_transaction, ids.new("rtn_", now), now, is_manual=True, bank_reference=bank_reference
     )
-    item = approvals.OutgoingMoney(
-        kind=ApprovalKind.RETURN_BY_HAND,
-        subject_id=payer_return.id,
-        merchant_id=_merchant_id(bank_transaction) or None,
-        amount=payer_return.amount,
-        note=note,
-    )
+    payee, amount = _merchant_id(bank_transaction) or None, payer_return.amount
+    item = approvals.OutgoingMoney(ApprovalKind.RETURN_BY_HAND, payer_return.id, payee, amount, note=note)
     if approvals.request(item, now=now).is_waiting:
         held_part(bank_transaction).resolve(ResolutionState.SENDING_BACK, now=now)
     else:
