@@ -9,6 +9,7 @@ from approvals import payout_accounts
 from approvals import services as approvals
 from approvals.models import ApprovalKind
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
+from banks import TransferOrder, TransferPurpose
 from core import money, plain_text
 from core.thai import thaibanks
 from ledger import accounts
@@ -30,18 +31,22 @@ UNKNOWN_NAME = "-"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """An account at a bank, or the card of a charge.
+    """An account at a bank, or a charge or payment to take back.
 
-    route: who sends the money, also the account in the ledger that it leaves from.
+    route: who sends the money of a refund, also the account in the ledger that it leaves from.
     is_payers: by the record of the bank or acquirer, the money came from there.
     """
 
-    route: str
     bank_code: str = ""
     account: str = field(default="", repr=False)
     account_name: str = ""
     charge_id: str = ""
+    route: str = ""
     is_payers: bool = False
+
+    def order(self, order_id: str, purpose: TransferPurpose, amount: int) -> TransferOrder:
+        account = self.bank_code, self.account, self.account_name
+        return TransferOrder(order_id, purpose, amount, *account, self.charge_id)
 
 
 def choose(
@@ -57,7 +62,7 @@ def choose(
         if given is not None:
             raise CardRefundDestination(param="destination")
         route = transfers.checked_route(accounts.acquirer(payment.charge.acquirer), payment.merchant_id)
-        return Destination(route, charge_id=payment.charge.charge_id, is_payers=True)
+        return Destination(charge_id=payment.charge.charge_id, route=route, is_payers=True)
     if given is not None:
         return _to_given_account(payment, given, now)
     if (back := _void(payment, amount)) is not None:
@@ -81,7 +86,7 @@ def to_account(payment: Payment, given: Mapping[str, str], *, now: datetime) -> 
     route = transfers.checked_route(accounts.bank(payment.qr_code.bank), payment.merchant_id)
     if not is_payers:
         payout_accounts.check(payment.merchant_id, bank_code, number, now=now)
-    return Destination(route, bank_code, number, given["account_name"], is_payers=is_payers)
+    return Destination(bank_code, number, given["account_name"], route=route, is_payers=is_payers)
 
 
 def may_be_sent(payment: Payment, transfer: Transfer, *, now: datetime) -> bool:
@@ -113,7 +118,7 @@ def _void(payment: Payment, amount: int) -> Destination | None:
         detail = f"must be {payment.received} satang; received {amount}"
         raise PartialRefundNotSupported(param="amount", detail=detail, whole=money.display(payment.received))
     route = transfers.checked_route(route, payment.merchant_id, is_void=True)
-    return Destination(route, charge_id=transaction_id, is_payers=True)
+    return Destination(charge_id=transaction_id, route=route, is_payers=True)
 
 
 def _is_payers(payment: Payment, bank_code: str, number: str) -> bool:

@@ -9,7 +9,6 @@ from django.db import transaction
 
 from approvals import services as approvals
 from approvals.models import ApprovalKind
-from banks import TransferOrder
 from core import ids
 from core.database import rows
 from ledger import services as ledger
@@ -152,18 +151,7 @@ def queue(refunds: Sequence[Refund], to: Destination, now: datetime, *, note: st
     person reads, by default the note of each refund.
     """
     merchant_id = refunds[0].merchant_id
-    orders = [
-        TransferOrder(
-            order_id=refund.id,
-            purpose="refund",
-            amount=refund.amount,
-            bank_code=to.bank_code,
-            account=to.account,
-            account_name=to.account_name,
-            charge_id=to.charge_id,
-        )
-        for refund in refunds
-    ]
+    orders = [to.order(refund.id, "refund", refund.amount) for refund in refunds]
     sealed = {order.order_id: transfers.seal_account(order) for order in orders}
     if not to.is_payers:
         items = [

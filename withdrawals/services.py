@@ -43,15 +43,8 @@ def create(
     merchant.check_open()
     route = transfers.checked_route(accounts.bank(merchant.bank), merchant.id)
     payout_accounts.check(merchant.id, fields["bank_code"], bank_account, now=now)
-    order = TransferOrder(
-        order_id=withdrawal_id or ids.new("wd_", now),
-        purpose="withdrawal",
-        amount=amount,
-        bank_code=fields["bank_code"],
-        account=bank_account,
-        account_name=fields["account_name"],
-        charge_id="",
-    )
+    order_id, account = withdrawal_id or ids.new("wd_", now), (fields["bank_code"], bank_account)
+    order = TransferOrder(order_id, "withdrawal", amount, *account, fields["account_name"], charge_id="")
     sealed = transfers.seal_account(order)
     withdrawal = Withdrawal(
         id=order.order_id,

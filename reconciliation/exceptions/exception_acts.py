@@ -28,8 +28,8 @@ from reconciliation.exceptions.resolution_records import CONFIRMED_TYPES
 from reconciliation.exceptions.summaries import ExceptionSummary
 from reconciliation.matching import returns
 from reconciliation.matching.refusals import NoWayBack
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankNotification, BankTransaction, ResolutionState, ResolutionType
+from refunds.destinations import Destination
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 from transfers.serializers import Payee
@@ -180,12 +180,12 @@ def _explain_send_back(summary: ExceptionSummary) -> str:
     bank_transaction = _transaction_of(summary)
     destination = returns.destination_of_payer(bank_transaction)
     text = _("%(amount)s is sent back to the payer, %(name)s, account %(account)s.")
-    if destination.transaction_id:
+    if destination.charge_id:
         text = _("%(bank)s voids the payment. This is possible until the end of the bank's day.")
     return _explain(text, summary, bank=thaibanks.label(bank_transaction.bank), **_words_to(destination))
 
 
-def _words_to(destination: ReturnDestination) -> dict[str, str]:
+def _words_to(destination: Destination) -> dict[str, str]:
     account = _account(personal_data.account(destination.account), destination.bank_code)
     return {"name": personal_data.name(destination.account_name), "account": account}
 
@@ -245,7 +245,7 @@ def _can_be_sent(is_to_payer: bool, summary: ExceptionSummary, now: datetime) ->
         return False
     bank_transaction = _transaction_of(summary)
     try:
-        destination = returns.destination_of_payer(bank_transaction) if is_to_payer else ReturnDestination()
+        destination = returns.destination_of_payer(bank_transaction) if is_to_payer else Destination()
         returns.check_bank_can_send(bank_transaction, destination)
     except NoWayBack:
         return False
@@ -261,7 +261,7 @@ def _is_of_acquirer(summary: ExceptionSummary, now: datetime) -> bool:
 def _send_to(
     bank_transaction_id: str, bank_code: str, bank_account: str, account_name: str, note: str, now: datetime
 ) -> object:
-    destination = ReturnDestination(bank_code, bank_account, account_name)
+    destination = Destination(bank_code, bank_account, account_name)
     return resolutions.send_back(bank_transaction_id, destination=destination, note=note, now=now)
 
 

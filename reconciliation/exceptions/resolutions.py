@@ -32,7 +32,6 @@ from reconciliation.matching import (
     statement_fees,
 )
 from reconciliation.matching import services as matching
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,
@@ -46,6 +45,7 @@ from reconciliation.models import (
     Return,
     listing,
 )
+from refunds.destinations import Destination
 from refunds.models import Refund
 from transfers.models import TransferContradiction
 
@@ -157,7 +157,7 @@ def return_excess(
 
 @resolution_records.decision(ResolutionType.SENT_BACK)
 def send_back(
-    bank_transaction_id: str, *, note: str, now: datetime, destination: ReturnDestination | None = None
+    bank_transaction_id: str, *, note: str, now: datetime, destination: Destination | None = None
 ) -> Return:
     """Order a return to the payer's account as the bank reported it, or to the account that staff entered."""
     bank_transaction = _lock_returnable(bank_transaction_id, ResolutionType.SENT_BACK)

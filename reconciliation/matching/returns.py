@@ -6,7 +6,6 @@ The held money is all of a bank transaction, or the excess of one that was accep
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.utils.translation import gettext_lazy as _
@@ -14,7 +13,6 @@ from django.utils.translation import gettext_lazy as _
 import banks
 from approvals import services as approvals
 from approvals.models import ApprovalKind
-from banks import TransferOrder
 from core import ids
 from core.thai import thaibanks
 from ledger import accounts
@@ -31,22 +29,12 @@ from reconciliation.models import (
     Return,
     ReturnStatus,
 )
-from refunds.destinations import UNKNOWN_NAME
+from refunds.destinations import UNKNOWN_NAME, Destination
 from transfers import services as transfers
 
 NO_SENDER = _(
     "Money cannot be sent by this bank from here: send it at the bank, then record a manual return."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ReturnDestination:
-    """A valid account, or the id at the bank of a payment to void."""
-
-    bank_code: str = ""
-    account: str = field(default="", repr=False)
-    account_name: str = ""
-    transaction_id: str = ""
 
 
 def find_excess(bank_transaction: BankTransaction) -> Excess | None:
@@ -70,7 +58,7 @@ def held_part(bank_transaction: BankTransaction) -> BankTransaction | Excess:
     return find_excess(bank_transaction) or bank_transaction
 
 
-def destination_of_payer(bank_transaction: BankTransaction, *, of_excess: bool = False) -> ReturnDestination:
+def destination_of_payer(bank_transaction: BankTransaction, *, of_excess: bool = False) -> Destination:
     """The payer's account as the bank reported it, or the payment to void at a bank that only voids.
 
     Raises NoWayBack, also if the bank never reported the id to void. An excess cannot be voided: a void takes
@@ -79,16 +67,16 @@ def destination_of_payer(bank_transaction: BankTransaction, *, of_excess: bool =
     if banks.is_void_only(accounts.bank(bank_transaction.bank)):
         if not bank_transaction.id_at_bank or of_excess or find_excess(bank_transaction) is not None:
             raise NoWayBack(NO_SENDER)
-        return ReturnDestination(transaction_id=bank_transaction.id_at_bank)
+        return Destination(charge_id=bank_transaction.id_at_bank)
     payer = bank_transaction.payer
     try:
         thaibanks.check_account(payer.bank_code, payer.account)
     except ValueError:
         raise NoWayBack(_("The bank did not report the payer's account: enter one.")) from None
-    return ReturnDestination(payer.bank_code, payer.account, payer.name or UNKNOWN_NAME)
+    return Destination(payer.bank_code, payer.account, payer.name or UNKNOWN_NAME)
 
 
-def find_destination_of_excess(bank_transaction: BankTransaction) -> ReturnDestination | None:
+def find_destination_of_excess(bank_transaction: BankTransaction) -> Destination | None:
     """The payer's account if it is known and this bank can send a part to it."""
     try:
         destination = destination_of_payer(bank_transaction, of_excess=True)
@@ -98,9 +86,9 @@ def find_destination_of_excess(bank_transaction: BankTransaction) -> ReturnDesti
     return destination
 
 
-def check_bank_can_send(bank_transaction: BankTransaction, destination: ReturnDestination) -> None:
+def check_bank_can_send(bank_transaction: BankTransaction, destination: Destination) -> None:
     """Raises NoWayBack if this bank cannot send, or not to such a destination."""
-    route, is_void = accounts.bank(bank_transaction.bank), bool(destination.transaction_id)
+    route, is_void = accounts.bank(bank_transaction.bank), bool(destination.charge_id)
     try:
         transfers.checked_route(route, _merchant_id(bank_transaction), is_void=is_void)
     except BankNotConfigured:
@@ -108,25 +96,17 @@ def check_bank_can_send(bank_transaction: BankTransaction, destination: ReturnDe
 
 
 def order_return(
-    bank_transaction: BankTransaction, destination: ReturnDestination, *, note: str, now: datetime
+    bank_transaction: BankTransaction, destination: Destination, *, note: str, now: datetime
 ) -> Return:
     """Order a return of the held amount. The caller holds the lock of the bank transaction.
 
     A return to another account than the payer's may wait for a second person.
     """
     route = accounts.bank(bank_transaction.bank)
-    order = TransferOrder(
-        order_id=ids.new("rtn_", now),
-        purpose="return",
-        amount=held_part(bank_transaction).amount,
-        bank_code=destination.bank_code,
-        account=destination.account,
-        account_name=destination.account_name,
-        charge_id=destination.transaction_id,
-    )
+    order = destination.order(ids.new("rtn_", now), "return", held_part(bank_transaction).amount)
     merchant_id, sealed, held = _merchant_id(bank_transaction), transfers.seal_account(order), list[str]()
     payer_return = _create(bank_transaction, order.order_id, now, account_digest=sealed.digest)
-    if not (destination.transaction_id or is_payers(bank_transaction, order.bank_code, order.account)):
+    if not (destination.charge_id or is_payers(bank_transaction, order.bank_code, order.account)):
         item = approvals.OutgoingMoney.of(
             order, ApprovalKind.RETURN, merchant_id or None, account_digest=sealed.digest, note=note
         )

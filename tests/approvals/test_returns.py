@@ -12,8 +12,8 @@ from approvals.services import NotDecidable
 from audit_trail.acts import ActRefused
 from banks import TransferResult
 from reconciliation.exceptions.resolution_records import AlreadyResolved
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Return
+from refunds.destinations import Destination
 from tests.approvals.builders import approval_of, click, decide_approval, listed, page, try_to_decide, waiting
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
@@ -38,7 +38,7 @@ from transfers.models import Transfer
 Serving = Callable[..., Bank]
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("audit_is_clean")]
 DONE = TransferResult("succeeded", "b-1")
-ELSEWHERE = ReturnDestination("004", "4051234567", "Somying")
+ELSEWHERE = Destination("004", "4051234567", "Somying")
 SOMSAK = "staff:somsak"
 
 
@@ -72,9 +72,9 @@ def test_return_to_an_account_that_staff_entered_waits_above_the_limit(
         assert part in listed(malee) + page(malee, made.id), part
 
 
-@pytest.mark.parametrize("entered", [None, ReturnDestination("014", "1234567890", "Somchai Jaidee")])
+@pytest.mark.parametrize("entered", [None, Destination("014", "1234567890", "Somchai Jaidee")])
 def test_return_to_the_account_that_paid_needs_no_approval(
-    seller: Seller, served_by: Serving, entered: ReturnDestination | None
+    seller: Seller, served_by: Serving, entered: Destination | None
 ) -> None:
     bank = served_by(sends=[DONE])
     bank_transaction = seller.unmatched()

@@ -17,8 +17,8 @@ from ledger.queries import read_balances
 from merchants import services as merchants
 from merchants.models import LateMoneyPolicy
 from reconciliation.exceptions import resolutions
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransactionKind, ReconciliationException
+from refunds.destinations import Destination
 from tests.approvals.builders import decide_approval
 from tests.context import acting_as
 from tests.state_machine.expected import ApprovalItem, BankMoney, Order, Payment
@@ -136,7 +136,7 @@ class ExceptionsMachine(PaymentsMachine):
     @rule(index=INDEX, ending=st.sampled_from(["4567", "0001"]), rounds=st.integers(0, 2))
     def send_back(self, index: int, ending: str, rounds: int) -> None:
         money, shown = self.pick_held_money(index), account(ending)
-        to = ReturnDestination(shown["bank_code"], shown["bank_account"], shown["account_name"])
+        to = Destination(shown["bank_code"], shown["bank_account"], shown["account_name"])
         is_allowed = money.place == "held" and money.is_confirmed
         if made := self.decide(is_allowed, resolutions.send_back, money.bank_transaction_id, destination=to):
             order = Order(made.id, "return", money.amount, ending, clock.now(), money=money)

@@ -19,8 +19,8 @@ from ledger import services as ledger
 from ledger.journal_types import JournalType
 from merchants.models import Mode
 from payments.models import Payment
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import InquiryAnswer
+from refunds.destinations import Destination
 from tests.conftest import SandboxBankClient, Shop
 from tests.counts.closing import close_future
 from tests.factories import MerchantFactory
@@ -188,7 +188,7 @@ def test_home_of_live_money_has_no_approvals_of_sandbox_money(
     """Also if it belongs to no merchant."""
     settings.APPROVAL_ITEM_LIMIT = 100_000
     MerchantFactory(mode=Mode.LIVE, bank="scb")
-    decide("send_back", Seller(shop, bank).unmatched(), destination=ReturnDestination("004", ACCOUNT, "Som"))
+    decide("send_back", Seller(shop, bank).unmatched(), destination=Destination("004", ACCOUNT, "Som"))
     assert notice(shown(admin_client), "Approvals") == ("good", "none")
     tone, text = notice(shown(admin_client, "mode=test"), "Approvals")
     assert (tone, text.partition(",")[0]) == ("wait", "1 waits")

@@ -17,8 +17,8 @@ from merchants.models import HoldsPayers
 from payments import cards, expiry_sweep
 from reconciliation.exceptions import acquirer_transfers
 from reconciliation.matching.order_completion import HANDLERS
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransaction
+from refunds.destinations import Destination
 from settlements import failed_transfers, questions
 from settlements.models import AcquirerTransfer, OpenQuestion
 from tests.approvals.builders import decide_approval
@@ -271,7 +271,7 @@ def _ask_for_refunds(refund_shop: RefundShop) -> None:
 def _ask_for_returns(refund_shop: RefundShop, serving: Serving) -> None:
     seller, destination = (
         Seller(refund_shop.shop, refund_shop.bank),
-        ReturnDestination("004", "4051234567", "Somying"),
+        Destination("004", "4051234567", "Somying"),
     )
     returns = [decide("send_back", seller.unmatched(), destination=destination) for _ in range(4)]
     by_hand = [

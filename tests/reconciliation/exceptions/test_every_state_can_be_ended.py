@@ -18,10 +18,10 @@ from pytest_django import Settings
 from banks import TransferResult
 from core import clock
 from reconciliation.matching import order_completion
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import Return, ReturnStatus
 from refunds import models as refunds
 from refunds.completion import TRANSFER_HANDLER
+from refunds.destinations import Destination
 from refunds.models import Refund
 from tests.approvals.builders import click
 from tests.concurrency import run_concurrently
@@ -88,7 +88,7 @@ class Stage:
 
     def held_return(self) -> str:
         self.settings.APPROVAL_ITEM_LIMIT = 50_000
-        destination = ReturnDestination("004", "4051234567", "Somying")
+        destination = Destination("004", "4051234567", "Somying")
         return str(decide("send_back", self.seller.unmatched(), destination=destination).id)
 
     def held_return_by_hand(self) -> str:

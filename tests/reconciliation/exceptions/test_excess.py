@@ -15,8 +15,8 @@ from ledger.models import Entry
 from payments.models import Payment
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.matching.order_completion import HANDLERS
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Excess, ReconciliationException, Resolution, Return
+from refunds.destinations import Destination
 from tests.approvals.builders import click
 from tests.reconciliation.builders import (
     NOTE,
@@ -193,9 +193,7 @@ def test_excess_to_another_account_needs_approval_above_the_limit(
     settings.APPROVAL_ITEM_LIMIT = REST - 1
     bank_transaction = seller.mismatch(PAID, payer_bank_code="999")
     decide("return_excess", bank_transaction)
-    made = decide(
-        "send_back", bank_transaction, destination=ReturnDestination("004", "4051234567", "Somying")
-    )
+    made = decide("send_back", bank_transaction, destination=Destination("004", "4051234567", "Somying"))
     run_returns()
     assert (bank.sent, excess_of(bank_transaction)) == ([], ("sending_back", REST))
     click(staff_client("somsri", "view_approval", "decide_approval"), "reject", made.id)

@@ -13,8 +13,8 @@ from banks import TransferResult
 from core import clock
 from payments.models import Payment
 from reconciliation.exceptions.resolution_records import AlreadyResolved
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import Resolution, Return
+from refunds.destinations import Destination
 from tests.reconciliation.builders import (
     Seller,
     complete_order,
@@ -66,7 +66,7 @@ def test_return_does_not_expire_the_payment(seller: Seller, served_by: Serving) 
 
 def test_return_is_sent_to_the_account_entered_by_staff(seller: Seller, served_by: Serving) -> None:
     served_by()
-    decide("send_back", seller.unmatched(), destination=ReturnDestination("004", "4051234567", "สมหญิง ใจดี"))
+    decide("send_back", seller.unmatched(), destination=Destination("004", "4051234567", "สมหญิง ใจดี"))
     order = Transfer.objects.get().order
     assert (order.bank_code, order.account, order.account_name) == ("004", "4051234567", "สมหญิง ใจดี")
 
@@ -80,7 +80,7 @@ def test_return_without_a_valid_payer_account_needs_an_entered_account(
         decide("send_back", bank_transaction)
     assert (state_of(bank_transaction), Return.objects.count()) == (("unmatched", ""), 0)
     assert Resolution.objects.count() == 0
-    decide("send_back", bank_transaction, destination=ReturnDestination("004", "4051234567", "S"))
+    decide("send_back", bank_transaction, destination=Destination("004", "4051234567", "S"))
     assert state_of(bank_transaction)[1] == "sending_back"
 
 

@@ -15,8 +15,8 @@ from ledger import accounts, queries
 from ledger import services as ledger
 from ledger.journal_types import JournalType
 from reconciliation.exceptions import resolution_records, resolutions
-from reconciliation.matching.returns import ReturnDestination
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType
+from refunds.destinations import Destination
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import (
     EXCEPTIONS_URL,
@@ -156,7 +156,7 @@ def test_unconfirmed_money_in_suspense_cannot_be_sent_back(shop: Shop) -> None:
     shop.merchant.save()
     import_file(bot_file(detail()))
     bank_transaction = BankTransaction.objects.get()
-    to = ReturnDestination("014", "4051234567", "MALEE")
+    to = Destination("014", "4051234567", "MALEE")
     with pytest.raises(ActRefused, match="second person"):
         decide("send_back", bank_transaction, destination=to)
     with pytest.raises(ActRefused, match="second person"):
