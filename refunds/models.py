@@ -72,9 +72,6 @@ class RefundReversal(models.Model):
 
 
 class RefundQuerySet(models.QuerySet["Refund"]):
-    def of(self, merchant: Merchant) -> "RefundQuerySet":
-        return self.filter(merchant=merchant)
-
     def awaiting_destination(self, payment: Payment) -> "RefundQuerySet":
         """Return locked rows, the oldest first. Lock the payment before."""
         waiting = self.filter(payment=payment, status=RefundStatus.PENDING, route="")

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 from django.db import models
 from django.db.models import OuterRef, Q, Subquery
@@ -226,15 +227,9 @@ class Transfer(DigestedRow, StateMachine):
     @property
     def order(self) -> TransferOrder:
         """The order as the bank gets it."""
-        return TransferOrder(
-            order_id=self.id,
-            purpose=self.purpose,  # type: ignore[arg-type]  # the database allows no other
-            amount=self.amount,
-            bank_code=self.bank_code,
-            account=self.account,
-            account_name=self.account_name,
-            charge_id=self.charge_id,
-        )
+        purpose: Any = self.purpose  # the database allows no other
+        account = self.bank_code, self.account, self.account_name
+        return TransferOrder(self.id, purpose, self.amount, *account, self.charge_id)
 
 
 class TransferContradiction(CausedRow):

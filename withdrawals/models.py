@@ -29,9 +29,6 @@ class WithdrawalPendingReason(models.TextChoices):
 
 
 class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
-    def of(self, merchant: Merchant) -> "WithdrawalQuerySet":
-        return self.filter(merchant=merchant)
-
     def held(self, debts: Mapping[str, int]) -> "WithdrawalQuerySet":
         """Withdrawals that wait until their merchant has no debt. debts: from `ledger.debts`."""
         return self.filter(status=WithdrawalStatus.PENDING, merchant__in=list(debts))

@@ -74,7 +74,7 @@ def create(
 
 def find(*, merchant: Merchant, withdrawal_id: str) -> Withdrawal:
     """Raises WithdrawalNotFound."""
-    found = Withdrawal.objects.of(merchant).filter(pk=withdrawal_id)
+    found = Withdrawal.objects.filter(merchant=merchant, pk=withdrawal_id)
     return ids.find(withdrawal_id, "wd_", found.first, WithdrawalNotFound)
 
 

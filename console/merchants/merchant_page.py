@@ -200,7 +200,7 @@ def nightly(merchant: Merchant) -> dict[str, Any]:
     """The schedule, if it is on, and the newest nights with their withdrawals."""
     schedules = PayoutSchedule.objects.filter(pk=merchant.pk, due_at__isnull=False).select_related("account")
     nights = list(PayoutNight.objects.filter(merchant=merchant).order_by("-day")[:MAX_NIGHTS])
-    made = Withdrawal.objects.of(merchant).filter(payout_night__in=[night.day for night in nights])
+    made = Withdrawal.objects.filter(merchant=merchant, payout_night__in=[night.day for night in nights])
     found = list(made.order_by("id"))
     return {
         "schedule": schedules.first(),
