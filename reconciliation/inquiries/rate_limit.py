@@ -81,10 +81,7 @@ class CallBudget:
         return min(max(int(self.bank.calls_per_second), 1), MAX_PARALLEL_CALLS)
 
     def fit(self, questions: Sequence[InquiryRequest], room: int) -> list[int]:
-        """Return the number of calls for each of the first inquiries whose sum is at most `room`.
-
-        An inquiry counts as at most `max_calls`, so the first one always fits into a new batch.
-        """
+        """The calls for each of the first inquiries, at most `max_calls`, as far as they fit into `room`."""
         costs = [min(self.bank.calls_needed(each), self.max_calls) for each in questions]
         return [cost for cost, total in zip(costs, accumulate(costs), strict=True) if total <= room]
 

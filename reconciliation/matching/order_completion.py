@@ -154,10 +154,7 @@ def complete_as_never_arrived(approval: Approval, *, now: datetime) -> None:
 
 @transaction.atomic
 def cancel_unsent(order_id: str, *, now: datetime) -> None:
-    """Cancel an order that surely never reached its bank. Raises transfers.AlreadySubmitted.
-
-    The money of a return is an exception again.
-    """
+    """Cancel an order that never reached its bank; a return's money waits again. Raises AlreadySubmitted."""
     if not transfers.exists(order_id, TransferState.QUEUED):
         raise transfers.AlreadySubmitted(order_id)
     if order_id.startswith("wd_"):

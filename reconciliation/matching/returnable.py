@@ -37,10 +37,7 @@ def is_being_reversed(bank_transaction: BankTransaction) -> bool:
 
 
 def may_be_sent(bank_transaction: BankTransaction, transfer: Transfer) -> bool:
-    """Whether its order may be sent now: to the payer, or to the account that was asked for as another one.
-
-    The database refuses to send what was not approved.
-    """
+    """Whether it goes to the payer, or where it was asked for. The database refuses what nobody approved."""
     return not is_being_reversed(bank_transaction) and (
         bool(transfer.charge_id)
         or approvals.exists(transfer.id, ApprovalKind.RETURN)

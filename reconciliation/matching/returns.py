@@ -98,10 +98,7 @@ def check_bank_can_send(bank_transaction: BankTransaction, destination: Destinat
 def order_return(
     bank_transaction: BankTransaction, destination: Destination, *, note: str, now: datetime
 ) -> Return:
-    """Order a return of the held amount. The caller holds the lock of the bank transaction.
-
-    A return to another account than the payer's may wait for a second person.
-    """
+    """Order a return, which may wait for a second person. The caller holds the lock of the money."""
     route = accounts.bank(bank_transaction.bank)
     order = destination.order(ids.new("rtn_", now), "return", held_part(bank_transaction).amount)
     merchant_id, sealed, held = _merchant_id(bank_transaction), transfers.seal_account(order), list[str]()
@@ -120,10 +117,7 @@ def order_return(
 def record_manual_return(
     bank_transaction: BankTransaction, *, bank_reference: str, note: str, now: datetime
 ) -> Return:
-    """Record that staff sent the money at the bank. The caller holds the lock of the bank transaction.
-
-    It may wait for a second person; until then the money is being sent back.
-    """
+    """Record what staff sent, which may wait for a second person. The caller holds the lock of the money."""
     payer_return = _create(
         bank_transaction, ids.new("rtn_", now), now, is_manual=True, bank_reference=bank_reference
     )

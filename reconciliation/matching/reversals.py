@@ -41,10 +41,7 @@ def own_reversal_orders(credit: BankTransaction) -> list[str]:
 
 
 def find_unapplied(credit: BankTransaction, *also_resolved: ResolutionState) -> BankTransaction | None:
-    """Lock and return the reversal that came before its credit, or could not be applied.
-
-    also_resolved: resolution states that it may have, besides open.
-    """
+    """The locked reversal that came before its credit or was not applied. also_resolved: besides open."""
     first, last = credit.bank_references[0], credit.bank_references[-1]
     states = [ResolutionState.OPEN, *also_resolved]
     found = rows.find(BankTransaction, UNAPPLIED, credit.bank, first, last, first, last, NOT_APPLIED, states)

@@ -80,10 +80,7 @@ def ask_about_merged(bank_transaction: BankTransaction, counted: BankTransaction
 
 
 def apply_due(*, now: datetime, batch: int = 500, bank_transactions: Collection[str] | None = None) -> None:
-    """Compare due lines with the payments of their money: of these bank transactions, or of all.
-
-    An error is logged, and the sweep tries again.
-    """
+    """Compare due lines, of these bank transactions or all. After an error the sweep tries again."""
     due = StatementLine.objects.filter(is_fee_due=True)
     due = due.exclude(bank_transaction__match_result=MatchResult.PENDING)
     if bank_transactions is not None:

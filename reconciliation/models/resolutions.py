@@ -35,10 +35,7 @@ class ResolutionType(models.TextChoices):
 
 
 class Resolution(CausedRow):
-    """One decision of staff, or of a merchant's policy, about an exception. Append-only.
-
-    A resolved exception stays resolved until it is reopened.
-    """
+    """A decision of staff or of a policy about an exception. It holds until the exception is reopened."""
 
     subject_id = PublicId()  # the bank transaction, notification, refund or contradiction
     type = models.CharField(max_length=17, choices=ResolutionType.choices)

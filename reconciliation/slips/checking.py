@@ -78,10 +78,7 @@ def earlier_checks(slip_check: SlipCheck) -> list[SlipCheck]:
 
 
 def parse_slip(texts: Iterable[str]) -> tuple[str, str]:
-    """The sending bank and its transaction id, of the first text that is a slip.
-
-    Raises InvalidSlip, about the first text that is none.
-    """
+    """The bank and its id of the first text that is a slip. Raises InvalidSlip, about the first text."""
     refusals = []
     for text in texts:
         try:
@@ -158,10 +155,7 @@ def ask_bank(
 
 
 def look_up(merchant: Merchant, bank: str, slip: Slip, *, now: Callable[[], datetime]) -> BankCheckResult:
-    """Ask a bank of a merchant, which can look up slips: one call within the bank's rate limit.
-
-    Raises BankCheckFailed.
-    """
+    """Ask a bank of a merchant, which can look up slips, within its rate limit. Raises BankCheckFailed."""
     transfer = _request_transfer(merchant, bank, slip)
     payment: Payment | None = None
     if transfer is not None:

@@ -29,10 +29,7 @@ FIND_WITH_LINE = (
 
 
 class LineMatcher:
-    """Assigns a bank transaction to each line of a batch that can be read.
-
-    The caller holds the locks of their names (see `deduplication.lock_names`).
-    """
+    """Assigns a bank transaction to each readable line. The caller holds `deduplication.lock_names`."""
 
     def __init__(self, bank: str, lines: Sequence[FileLine]) -> None:
         self._bank, self._lines = bank, [(line, line.parsed) for line in lines if line.parsed]

@@ -67,10 +67,7 @@ def store_lines(
     now: datetime,
     hold: Callable[[], None] = lambda: None,
 ) -> None:
-    """Store new lines with their bank transactions, and update the progress of the statement.
-
-    hold: called first, in the same transaction; it may raise to stop the import.
-    """
+    """Store new lines with their money, and the progress. hold: called first; it may raise to stop all."""
     hold()
     bank = statement.bank
     rows.run(SHARE_LINES, [bank])

@@ -40,10 +40,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class DayComparison:
-    """The totals of a day at a bank: numbers of lines, and sums in satang.
-
-    has_statement: a statement with lines of that day was imported.
-    """
+    """Numbers of lines and satang of a day at a bank. has_statement: whether a statement has lines of it."""
 
     bank: str
     has_statement: bool
