@@ -12,9 +12,9 @@ from typing import ClassVar
 from bench import cost, create_poll, deliveries, footprint, guard, life, long_lists
 from bench.http import NotMeasurable
 from bench.rounds import comparison, log, machine
+from bench.stack import DetachedStack
 from config.capacity.databases import Refused
 from config.devstack import ports
-from config.devstack.detached import DetachedStack
 
 # The rate limit is never reached. With the default burst a web process takes two requests from Redis at once,
 # as in production. The workers are separate as in production: the codes of earlier rounds cause thousands of

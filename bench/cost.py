@@ -12,8 +12,8 @@ import psutil
 import psycopg
 from psycopg.rows import dict_row
 
+from bench.stack import DetachedStack
 from config.capacity.figures import LOAD, POSTGRES, Processors
-from config.devstack.detached import DetachedStack
 
 # The columns about the database.
 DATABASE = (

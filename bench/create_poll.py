@@ -12,8 +12,8 @@ from bench import http
 from bench.cost import Cost
 from bench.http import NotMeasurable, Request, load
 from bench.rounds import OURS, RATE, Candidate, Figures, quantiles, run_rounds
+from bench.stack import ROOT, DetachedStack, wait_until
 from config.devstack import ports
-from config.devstack.detached import ROOT, DetachedStack, wait_until
 from core import ids
 
 PEER = "(a) FastAPI + asyncpg"

@@ -10,7 +10,7 @@ from typing import Any
 from bench.cost import Cost
 from bench.http import Endpoint, NotMeasurable, header
 from bench.rounds import OURS, RATE, Candidate, Figures, run_rounds
-from config.devstack.detached import ROOT, DetachedStack
+from bench.stack import ROOT, DetachedStack
 
 BARE_LOOP = "(c) bare loop, requests"
 WARM_UP_MESSAGES, MESSAGES = 500, 2000

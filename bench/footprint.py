@@ -8,8 +8,8 @@ from timeit import timeit
 import psutil
 
 from bench.rounds import log, table
+from bench.stack import DetachedStack
 from config.capacity.figures import POSTGRES, Processors
-from config.devstack.detached import DetachedStack
 
 SETTLE_SECONDS, IDLE_SECONDS = 10.0, 20.0
 

@@ -20,7 +20,7 @@ from bench.cost import Cost
 from bench.deliveries import run_driver
 from bench.http import Endpoint, NotMeasurable
 from bench.rounds import OURS, RATE, Candidate, Figures, quantiles, run_rounds
-from config.devstack.detached import ROOT, DetachedStack, wait_until
+from bench.stack import ROOT, DetachedStack, wait_until
 from config.devstack.postgres_programs import find_programs
 from config.env import OWNER_URL
 

@@ -14,7 +14,7 @@ from bench import http
 from bench.http import NotMeasurable, Request, load
 from bench.lists import LISTS, MeasuredList
 from bench.rounds import log, quantiles, table
-from config.devstack.detached import DetachedStack, wait_until
+from bench.stack import DetachedStack, wait_until
 from core import ids
 from core.clock import iso
 

@@ -9,7 +9,7 @@ from typing import Self
 
 import requests
 
-from config.devstack.detached import ROOT, STOP_SECONDS, DetachedStack, wait_until
+from bench.stack import ROOT, STOP_SECONDS, DetachedStack, wait_until
 from config.env import OWNER_URL
 from tests import commands, database_template
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from django.db import connection
 
-from config.devstack.detached import wait_until
+from bench.stack import wait_until
 from core import clock
 from counts import counting
 from counts.models import CountClock, CountDelta, OpenPeriod

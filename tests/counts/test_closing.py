@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import ProgrammingError, connection, connections, transaction
 
-from config.devstack.detached import wait_until
+from bench.stack import wait_until
 from core import clock
 from core.database import rows
 from counts import counting, listing

@@ -15,7 +15,7 @@ from config.devstack.environment import read_env_file
 from config.devstack.instance import STATE_FILE, wipe
 from config.env import OWNER_URL
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 READY = "Thai QR Payments is running."
 START_SECONDS = 180.0
 STOP_SECONDS = 60.0
