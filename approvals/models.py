@@ -7,7 +7,7 @@ from django.db.models import F, Q, Sum
 
 from core import digests, vault
 from core.database import triggers
-from core.database.columns import PublicId, PublicIdKey, known
+from core.database.columns import KeyedRow, PublicId, PublicIdKey, known
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from merchants.models import Merchant
@@ -178,7 +178,7 @@ class Approval(StateMachine):
         return self.status == ApprovalStatus.WAITING
 
 
-class PayoutPolicy(models.Model):
+class PayoutPolicy(KeyedRow):
     """Whether a merchant's money goes to listed accounts only. Without a row it may go to any account."""
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
@@ -192,9 +192,6 @@ class PayoutPolicy(models.Model):
             triggers.ReadOnly("a payout policy keeps its merchant", fields=["merchant"]),
         ]
         verbose_name, verbose_name_plural = "payout policy", "payout policies"
-
-    def __str__(self) -> str:
-        return str(self.merchant_id)
 
 
 class PayoutAccount(DigestedRow):

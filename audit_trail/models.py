@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail import acts
 from audit_trail.acts import Act
 from audit_trail.note_models import Note  # noqa: F401 (a model of this app)
-from core.database.columns import CausedRow
+from core.database.columns import CausedRow, KeyedRow
 from core.database.triggers import append_only, no_truncate
 
 FORM_CONSTRAINT = "auditrecord_once_per_form"
@@ -70,7 +70,7 @@ class AuditRecord(CausedRow):
         return f"{self.get_act_display()}: {self.object_id}"
 
 
-class UnchainedRecord(models.Model):
+class UnchainedRecord(KeyedRow):
     """A record that is not in the chain yet. A trigger adds it in the commit of the record."""
 
     record: Any = models.OneToOneField(
@@ -81,9 +81,6 @@ class UnchainedRecord(models.Model):
         verbose_name, verbose_name_plural = _("unchained audit record"), _("unchained audit records")
         default_permissions = ()
         triggers = [no_truncate("unchained records wait for their link")]
-
-    def __str__(self) -> str:
-        return str(self.record_id)
 
 
 class ChainLink(models.Model):

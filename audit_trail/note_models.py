@@ -80,9 +80,6 @@ class Note(CausedRow):
             models.UniqueConstraint(fields=["subject_id"], condition=IS_OPEN, name=OPEN_CONSTRAINT)
         ]
 
-    def __str__(self) -> str:
-        return str(self.id)
-
     @property
     def by(self) -> str:
         return request_context.display_name(self.actor)

@@ -7,10 +7,11 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from core.database.columns import KeyedRow
 from core.work.background_jobs import OPEN_STATES, BackgroundJob, JobState
 
 
-class SignInLimit(models.Model):
+class SignInLimit(KeyedRow):
     """A row of Django's cache in the database, with allauth's counts of failed logins.
 
     They work while Redis is away, and in all processes.
@@ -27,9 +28,6 @@ class SignInLimit(models.Model):
             ("end_sessions", "Can end the sessions of others"),
             ("reset_second_factor", "Can reset the second factor of others"),
         ]
-
-    def __str__(self) -> str:
-        return self.cache_key
 
 
 class ExportFailure(models.TextChoices):
@@ -69,9 +67,6 @@ class Export(BackgroundJob):
             models.CheckConstraint(condition=Q(state__in=JobState.values), name="export_state_known"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.list} {self.state}"
-
     @property
     def progress(self) -> str:
         """How many rows are written, and of how many."""
@@ -79,7 +74,7 @@ class Export(BackgroundJob):
         return f"{self.rows:,} / {self.total:,}" if is_known else f"{self.rows:,}"
 
 
-class ExportPart(models.Model):
+class ExportPart(KeyedRow):
     """A part of a finished file, compressed. All parts are written in one commit with the state."""
 
     export = models.ForeignKey(Export, on_delete=models.CASCADE, related_name="parts")
@@ -90,6 +85,3 @@ class ExportPart(models.Model):
         verbose_name, verbose_name_plural = _("part of an export"), _("parts of exports")
         default_permissions = ()
         constraints = [models.UniqueConstraint(fields=["export", "number"], name="exportpart_once")]
-
-    def __str__(self) -> str:
-        return f"{self.export_id}:{self.number}"

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core.database import triggers
-from core.database.columns import PublicId
+from core.database.columns import KeyedRow, PublicId
 
 ONLY_TRIGGERS = "only triggers change the counts"
 ALL_OPERATIONS = triggers.INSERT | triggers.UPDATE | triggers.DELETE | triggers.TRUNCATE
@@ -19,7 +19,7 @@ class CountBucket(models.TextChoices):
     MINUTE = "minute"
 
 
-class ListCount(models.Model):
+class ListCount(KeyedRow):
     """Rows of one list of an owner, and of one kind, created in one bucket.
 
     It lacks the rows of open periods, and count deltas. The kind is what the list is filtered by, such as
@@ -53,11 +53,8 @@ class ListCount(models.Model):
             models.CheckConstraint(condition=Q(bucket__in=CountBucket.values), name="listcount_bucket_known"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.count} {self.list} of {self.bucket} {self.starts_at:%Y-%m-%d %H:%M}"
 
-
-class CountDelta(models.Model):
+class CountDelta(KeyedRow):
     """A change of the rows of one list, kind and period that is not in a list count yet.
 
     A trigger appends it: for each period that closes, and in the commit of each change from the announcement
@@ -77,11 +74,8 @@ class CountDelta(models.Model):
         triggers = [triggers.WrittenByTriggers(ONLY_TRIGGERS)]
         indexes = [models.Index(fields=["owner_id", "list"], name="countdelta_of_list")]
 
-    def __str__(self) -> str:
-        return f"{self.delta:+} {self.list} at {self.period:%Y-%m-%d %H:%M:%S}"
 
-
-class OpenPeriod(models.Model):
+class OpenPeriod(KeyedRow):
     """An owner has rows of this period, which are read one by one until the period closes.
 
     A trigger adds it in the commit of the first row. Commits at the same time may each add one.
@@ -95,11 +89,8 @@ class OpenPeriod(models.Model):
         triggers = [triggers.WrittenByTriggers(ONLY_TRIGGERS, ALL_OPERATIONS)]
         indexes = [models.Index(fields=["period", "owner_id"], name="openperiod_of_owner")]
 
-    def __str__(self) -> str:
-        return f"{self.owner_id} {self.period:%Y-%m-%d %H:%M:%S}"
 
-
-class CountClock(models.Model):
+class CountClock(KeyedRow):
     """Until when periods are closed. It has one row, and each UPDATE is one step (`counts_step`).
 
     Rows created before `closed` are in list counts and deltas. Writers append a delta for rows created before
@@ -119,6 +110,3 @@ class CountClock(models.Model):
         default_permissions = ()
         triggers = [triggers.keep_rows("there is one clock of the counts")]
         constraints = [models.CheckConstraint(condition=Q(id=1), name="countclock_is_one")]
-
-    def __str__(self) -> str:
-        return f"closed until {self.closed:%Y-%m-%d %H:%M:%S}"

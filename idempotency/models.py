@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from core.database.columns import PublicId
+from core.database.columns import KeyedRow, PublicId
 from merchants.models import Merchant
 
 IN_PROGRESS = 0
@@ -11,7 +11,7 @@ REFUSED = -1
 """The status of a key whose request was refused after validation. Only the same request may use it."""
 
 
-class IdempotencyKey(models.Model):
+class IdempotencyKey(KeyedRow):
     """A key, written in the same commit as the effects of its request. `KeyedRequest.expires_at` is its end.
 
     A request with two commits writes it in the first, in progress and with its subject.
@@ -34,6 +34,3 @@ class IdempotencyKey(models.Model):
 
     class Meta:
         default_permissions = ()
-
-    def __str__(self) -> str:
-        return self.key

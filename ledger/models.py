@@ -11,7 +11,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Concat
 
 from core.database import triggers
-from core.database.columns import PublicId, PublicIdKey, known
+from core.database.columns import KeyedRow, PublicId, PublicIdKey, known
 from ledger.journal_types import BalanceTransactionType, JournalType
 from merchants.models import Merchant
 
@@ -38,7 +38,7 @@ EXTERNAL_ACCOUNT_TYPES = (AccountType.BANK, AccountType.ACQUIRER, AccountType.FE
 IS_EXTERNAL = reduce(or_, (Q(type=each, id__regex=f"^{each}:.") for each in EXTERNAL_ACCOUNT_TYPES))
 
 
-class Account(models.Model):
+class Account(KeyedRow):
     """A ledger account. Its balance is `rolled_up_balance` plus its pending entries; satang."""
 
     id = PublicIdKey(max_length=CODE_LENGTH)
@@ -94,9 +94,6 @@ class Account(models.Model):
                 name="account_not_overdrawn",
             ),
         ]
-
-    def __str__(self) -> str:
-        return str(self.id)
 
 
 class Journal(models.Model):
@@ -179,7 +176,7 @@ class PendingEntry(models.Model):
         return f"{self.account_id} {self.amount:+}"
 
 
-class BalanceTransaction(models.Model):
+class BalanceTransaction(KeyedRow):
     """A journal that changed a merchant's balance, as the merchant sees it. Append-only.
 
     The statement that posts the journal writes it. The type tells which balances changed, and the counts of
@@ -206,6 +203,3 @@ class BalanceTransaction(models.Model):
             known("type", BalanceTransactionType, name="baltransaction_type_known"),
             models.CheckConstraint(condition=Q(amount__gt=0), name="baltransaction_amount_positive"),
         ]
-
-    def __str__(self) -> str:
-        return str(self.id)

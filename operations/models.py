@@ -6,21 +6,18 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from core.database.columns import PublicId, PublicIdKey
+from core.database.columns import KeyedRow, PublicId, PublicIdKey
 from core.database.triggers import ReadOnly, append_only, keep_rows
 
 
-class Heartbeat(models.Model):
+class Heartbeat(KeyedRow):
     """The last heartbeat of `beat`, or of the workers of a queue."""
 
     name = models.CharField(max_length=20, primary_key=True)
     recorded_at = models.DateTimeField()
 
-    def __str__(self) -> str:
-        return self.name
 
-
-class Measurement(models.Model):
+class Measurement(KeyedRow):
     """How often something happened in total, and how long it took. All processes add to these rows.
 
     `bucket` is a place in `core.observing.measurements.BOUNDS`, or one more.
@@ -38,11 +35,8 @@ class Measurement(models.Model):
             models.UniqueConstraint(fields=["name", "labels", "bucket"], name="measurement_once_per_bucket")
         ]
 
-    def __str__(self) -> str:
-        return f"{self.name} {self.labels} {self.bucket}"
 
-
-class ProcessReport(models.Model):
+class ProcessReport(KeyedRow):
     """What a running process last said of itself; see `operations.metrics.process_reports`."""
 
     host = models.CharField(max_length=64)
@@ -59,9 +53,6 @@ class ProcessReport(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [models.UniqueConstraint(fields=["host", "pid"], name="processreport_once")]
-
-    def __str__(self) -> str:
-        return f"{self.process} {self.host}:{self.pid}"
 
 
 class NightlyJob(models.TextChoices):
@@ -143,7 +134,7 @@ class JobRun(models.Model):
         return JobResult.DIFFERENCES if self.differences else JobResult.COMPLETED
 
 
-class EncryptionKeyCheck(models.Model):
+class EncryptionKeyCheck(KeyedRow):
     """A sealed text that only the keys of this database can open.
 
     See `operations.data_protection.resealing`.
@@ -158,11 +149,8 @@ class EncryptionKeyCheck(models.Model):
         default_permissions = ()
         constraints = [models.CheckConstraint(condition=Q(id=1), name="encryption_key_check_single_row")]
 
-    def __str__(self) -> str:
-        return str(self.id)
 
-
-class ErasureCursor(models.Model):
+class ErasureCursor(KeyedRow):
     """Where the nightly erasure of personal data goes on: one row."""
 
     ONLY = 1
@@ -174,11 +162,8 @@ class ErasureCursor(models.Model):
         default_permissions = ()
         constraints = [models.CheckConstraint(condition=Q(id=1), name="erasurecursor_single_row")]
 
-    def __str__(self) -> str:
-        return str(self.last_id)
 
-
-class WaitingErasure(models.Model):
+class WaitingErasure(KeyedRow):
     """A bank transaction whose payer is still needed. The nightly job looks at it again."""
 
     # Without a foreign key: the books must not need this row.
@@ -186,9 +171,6 @@ class WaitingErasure(models.Model):
 
     class Meta:
         default_permissions = ()
-
-    def __str__(self) -> str:
-        return str(self.bank_transaction_id)
 
 
 class SignedClose(models.Model):
@@ -221,7 +203,7 @@ class DailyClose(SignedClose):
         return str(self.day)
 
 
-class EvidenceSeal(models.Model):
+class EvidenceSeal(KeyedRow):
     """The signed root of what a day did to the payments of one merchant.
 
     It has no totals of others, so the merchant can show it. `operations/sql` compares it with the close and
@@ -241,11 +223,8 @@ class EvidenceSeal(models.Model):
         triggers = [append_only("a seal is never changed")]
         constraints = [models.CheckConstraint(condition=Q(count__gte=1), name="evidenceseal_of_payments")]
 
-    def __str__(self) -> str:
-        return str(self.id)
 
-
-class PaymentEvidence(models.Model):
+class PaymentEvidence(KeyedRow):
     """What was known of a payment when a day was closed on which something happened to it."""
 
     seal = models.ForeignKey(EvidenceSeal, on_delete=models.PROTECT, related_name="payments", db_index=False)
@@ -267,9 +246,6 @@ class PaymentEvidence(models.Model):
             models.UniqueConstraint(fields=["seal", "number"], name="paymentevidence_one_leaf"),
             models.UniqueConstraint(fields=["payment_id", "seal"], name="paymentevidence_once_a_day"),
         ]
-
-    def __str__(self) -> str:
-        return self.context
 
     @property
     def context(self) -> str:

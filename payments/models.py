@@ -355,9 +355,6 @@ class Payment(DigestedRow, StateMachine):
             ),
         ]
 
-    def __str__(self) -> str:
-        return str(self.id)
-
     def status_at(self, now: datetime) -> PaymentStatus:
         """A pending payment is expired from `expires_at` on, also before a task has stored it.
 

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from core import money, vault
 from core.clock import BANGKOK
-from core.database.columns import PublicIdKey, known
+from core.database.columns import KeyedRow, PublicIdKey, known
 
 # How long a payer can authorise a charge.
 AUTHORIZATION_LIFETIME = timedelta(minutes=10)
@@ -43,7 +43,7 @@ class SandboxChargeQuerySet(models.QuerySet["SandboxCharge"]):
         return self.filter(has_succeeded, settled_at=None, transferable_at__lte=at)
 
 
-class SandboxCharge(models.Model):
+class SandboxCharge(KeyedRow):
     """A successful or failed charge of a test card. Its id is the acquirer's charge id."""
 
     id = PublicIdKey()
@@ -93,9 +93,6 @@ class SandboxCharge(models.Model):
             known("authorization", ChargeAuthorization, name="sandboxcharge_authorization_known"),
         ]
 
-    def __str__(self) -> str:
-        return str(self.id)
-
     @property
     def amount_shown(self) -> str:
         return money.display(self.amount)
@@ -126,7 +123,7 @@ class SandboxCharge(models.Model):
         return "failed" if self.failure_code or is_abandoned else "succeeded"
 
 
-class SandboxCardRefund(models.Model):
+class SandboxCardRefund(KeyedRow):
     """A refund to a test card."""
 
     id = PublicIdKey()
@@ -146,11 +143,8 @@ class SandboxCardRefund(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        return str(self.id)
 
-
-class SandboxTransfer(models.Model):
+class SandboxTransfer(KeyedRow):
     """A transfer of the acquirer to the service's bank account."""
 
     id = PublicIdKey()
@@ -164,15 +158,12 @@ class SandboxTransfer(models.Model):
         default_permissions = ()
         indexes = [models.Index(fields=["created_at", "id"], name="sandboxtransfer_by_time")]
 
-    def __str__(self) -> str:
-        return str(self.id)
-
     @property
     def net(self) -> int:
         return self.amount - self.fee - self.fee_vat
 
 
-class SandboxSettledItem(models.Model):
+class SandboxSettledItem(KeyedRow):
     """A charge or a refund that a transfer pays. Money that the service receives is positive."""
 
     transfer = models.ForeignKey(SandboxTransfer, on_delete=models.CASCADE, related_name="items")
@@ -192,15 +183,12 @@ class SandboxSettledItem(models.Model):
             )
         ]
 
-    def __str__(self) -> str:
-        return f"{self.transfer_id} {self.charge_id or self.refund_id}"
-
     @property
     def net(self) -> int:
         return self.amount - self.fee - self.fee_vat
 
 
-class SandboxPayment(models.Model):
+class SandboxPayment(KeyedRow):
     """A payment by a fictional payer. Its id is the bank's transaction id."""
 
     id = PublicIdKey()
@@ -222,9 +210,6 @@ class SandboxPayment(models.Model):
         default_permissions = ()
         indexes = [models.Index(fields=["biller_id", "reference1"], name="sandboxpayment_of_code")]
         constraints = [models.UniqueConstraint(fields=["slip_reference"], name="sandboxpayment_slip_once")]
-
-    def __str__(self) -> str:
-        return str(self.id)
 
     @property
     def amount_shown(self) -> str:
@@ -264,7 +249,7 @@ class SandboxEntryQuerySet(models.QuerySet["SandboxEntry"]):
         return self.select_related("payment").filter(booked_at__lte=now).order_by("occurred_at", "id")
 
 
-class SandboxEntry(models.Model):
+class SandboxEntry(KeyedRow):
     """A booking of a payment, as callbacks, inquiries and statements report it."""
 
     payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, related_name="entries")
@@ -282,9 +267,6 @@ class SandboxEntry(models.Model):
             models.UniqueConstraint(fields=["payment", "type"], name="sandboxentry_once"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.payment_id} {self.type}"
-
 
 class SandboxOrderStatus(models.TextChoices):
     PROCESSING = "processing"
@@ -293,7 +275,7 @@ class SandboxOrderStatus(models.TextChoices):
     RETURNED = "returned"  # it succeeded, then the money came back
 
 
-class SandboxOrder(models.Model):
+class SandboxOrder(KeyedRow):
     """An order of the service to send money. Its id is the bank's reference.
 
     The scenario sets all times when the order is created, so the status follows from the clock.
@@ -313,9 +295,6 @@ class SandboxOrder(models.Model):
 
     class Meta:
         default_permissions = ()
-
-    def __str__(self) -> str:
-        return str(self.reference)
 
     @property
     def account(self) -> str:
@@ -341,7 +320,7 @@ class CallbackQuerySet(models.QuerySet["SandboxCallback"]):
         return self.filter(state=CallbackState.WAITING, due_at__lte=Now()).order_by("due_at", "id")
 
 
-class SandboxCallback(models.Model):
+class SandboxCallback(KeyedRow):
     """A callback to the service. The body never changes; each attempt has a new signature."""
 
     payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, null=True, related_name="callbacks")
@@ -372,6 +351,3 @@ class SandboxCallback(models.Model):
                 name="sandboxcallback_has_one_subject",
             ),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.payment_id or self.order_id} {self.state}"

@@ -2,12 +2,13 @@
 
 from django.db import models
 
+from core.database.columns import KeyedRow
 from merchants.models import Merchant
 
 MAX_SECONDS = 90 * 86_400
 
 
-class MerchantClock(models.Model):
+class MerchantClock(KeyedRow):
     """The seconds that a test merchant has skipped since the last reset. A trigger refuses live merchants.
 
     Every advance changes this row in the transaction in which it moves other rows.
@@ -24,6 +25,3 @@ class MerchantClock(models.Model):
                 name="merchantclock_within_limits",
             )
         ]
-
-    def __str__(self) -> str:
-        return f"{self.merchant_id} +{self.advanced_seconds} s"

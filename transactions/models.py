@@ -84,9 +84,6 @@ class Transaction(StateMachine):
             models.CheckConstraint(condition=Q(currency="THB"), name="transaction_currency_is_thb"),
         ]
 
-    def __str__(self) -> str:
-        return str(self.id)
-
 
 TRANSACTIONS = CountedList(
     "transactions",

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from core import request_context, vault
 from core.database import triggers
-from core.database.columns import CausedRow, PublicId, PublicIdKey
+from core.database.columns import CausedRow, KeyedRow, PublicId, PublicIdKey
 from merchants.models import Merchant
 from webhooks import bodies
 
@@ -373,7 +373,7 @@ class Event(CausedRow):
         return bodies.unpack(bytes(self.packed_body), self.id + self.subject_id)
 
 
-class UnnumberedEvent(models.Model):
+class UnnumberedEvent(KeyedRow):
     """An event without a sequence. A trigger adds it in the commit of the event.
 
     `id` is the order of the inserts. A trigger numbers each row that is deleted (`webhooks/sql/feed.sql`).
@@ -389,15 +389,12 @@ class UnnumberedEvent(models.Model):
         default_permissions = ()
         triggers = [triggers.WrittenByTriggers("only triggers number events")]
 
-    def __str__(self) -> str:
-        return str(self.event_id)
-
 
 # So many ids make less than 2 kB, above which PostgreSQL would store them outside of the row.
 MAX_BLOCK_EVENTS = 50
 
 
-class FeedBlock(models.Model):
+class FeedBlock(KeyedRow):
     """Events of a merchant that follow each other in its feed: the first has `first_sequence`, and so on.
 
     Sequences are 1, 2, 3 and so on, in the order of numbering. A row for each event would cost five times as
@@ -424,9 +421,6 @@ class FeedBlock(models.Model):
             triggers.WrittenByTriggers("only triggers number events"),
             triggers.append_only("the sequence of an event never changes"),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.merchant_id} {self.first_sequence}"
 
 
 class DeliveryState(models.TextChoices):
@@ -490,15 +484,12 @@ class Delivery(CausedRow):
             models.CheckConstraint(condition=Q(state__in=DeliveryState.values), name="delivery_state_known"),
         ]
 
-    def __str__(self) -> str:
-        return str(self.id)
-
     @property
     def trigger(self) -> DeliveryTrigger:
         return DeliveryTrigger.MANUAL if self.manual_number else DeliveryTrigger.AUTO
 
 
-class DeliveryLease(models.Model):
+class DeliveryLease(KeyedRow):
     """A pending delivery that a worker owns until `lease_until`. Its result deletes it, or `reclaim_expired`.
 
     In a table of its own, because a change of a delivery writes to all of its indexes.
@@ -513,9 +504,6 @@ class DeliveryLease(models.Model):
 
     class Meta:
         default_permissions = ()
-
-    def __str__(self) -> str:
-        return str(self.delivery_id)
 
 
 class DeliveryAttempt(models.Model):

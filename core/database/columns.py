@@ -52,7 +52,17 @@ def known(field: str, choices: type[models.TextChoices], *, name: str) -> models
     return models.CheckConstraint(condition=models.Q(**{f"{field}__in": choices.values}), name=name)
 
 
-class CausedRow(models.Model):
+class KeyedRow(models.Model):
+    """A row that is named by its key."""
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
+class CausedRow(KeyedRow):
     """A row that records who caused it. `request_context.columns()` has the values."""
 
     actor = models.CharField(

@@ -6,13 +6,14 @@ from typing import Any, ClassVar, TypeVar
 from django.db import models
 
 from core.database import rows
+from core.database.columns import KeyedRow
 
 
 class IllegalTransition(Exception):
     """The table of transitions does not allow this change. The text has the object's id and both states."""
 
 
-class StateMachine(models.Model):
+class StateMachine(KeyedRow):
     """A model whose state changes only as TRANSITIONS allows: it maps each state to its next states.
 
     Only this module assigns the state of a stored row.

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from core import clock
 from core.database import rows
+from core.database.columns import KeyedRow
 from core.work import due_work
 
 LEASE = timedelta(seconds=90)
@@ -35,7 +36,7 @@ class Abandoned(Exception):
     """Another worker has the job, because our lease has ended."""
 
 
-class BackgroundJob(models.Model):
+class BackgroundJob(KeyedRow):
     """The columns of a job. `lease_until` and `attempts` belong to the worker."""
 
     state = models.CharField(max_length=7, choices=JobState.choices, default=JobState.WAITING)
