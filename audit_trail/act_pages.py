@@ -5,10 +5,11 @@ record in the audit trail has the token of the form, which is unique. So a secon
 again, changes nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, ClassVar, cast
 from uuid import uuid4
 
@@ -20,7 +21,6 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import Promise
 from django.utils.html import format_html
@@ -34,6 +34,7 @@ from audit_trail.models import FORM_CONSTRAINT, AuditRecord
 from audit_trail.pages import ReadOnlyAdmin, RecordedAdmin
 from audit_trail.recording import recorded, recorded_by_service
 from core import clock, money
+from core.console import sites
 from core.errors import ApiError
 
 
@@ -98,6 +99,7 @@ class ObjectAct:
     """Something that staff may do to a row.
 
     explain: what will happen, in words of staff.
+    words: of the row in `explain`, by the paths of attributes such as `merchant.name`.
     run: does it by the service that the API calls, with the row, the valid values of the form, and the time.
         It returns the row that it made, or another act if that is what it did, or what to tell, or None. It
         raises ApiError or ValidationError if the form may be corrected, or ActRefused.
@@ -117,8 +119,9 @@ class ObjectAct:
     label: Promise
     act: Act
     permission: str
-    explain: Callable[[Any], str]
+    explain: Promise | Callable[[Any], str]
     run: Callable[[Any, dict[str, Any], datetime], Made]
+    words: Mapping[str, str] = field(default_factory=dict)
     is_possible: Callable[[Any, datetime], bool] = lambda row, now: True
     form: type[ReasonForm] = ReasonForm
     is_dangerous: bool = False
@@ -127,6 +130,12 @@ class ObjectAct:
     is_bulk: bool = False
     keeps_page: bool = False
     after: Callable[[Any, datetime], Told] | None = None
+
+    def explanation(self, row: Any) -> str:
+        if not isinstance(self.explain, Promise):
+            return self.explain(row)
+        words = {name: attrgetter(path)(row) for name, path in self.words.items()}
+        return str(self.explain) % words if words else str(self.explain)
 
     def check_confirmation(self) -> None:
         """Raises ReauthenticationRequired if staff must confirm who they are before this act."""
@@ -243,7 +252,7 @@ class ActPages(RecordedAdmin):
         said = ""
         with suppress(ActRefused):  # before the act, because it names what the act changes
             # Messages are stored, so they name no payer.
-            said = "" if self.explains_personal_data else form.explanation() or found.explain(row)
+            said = "" if self.explains_personal_data else form.explanation() or found.explanation(row)
         try:
             made = self.perform(found, row, form.cleaned_data)
         except DoneBefore as earlier:
@@ -319,7 +328,7 @@ class ActPages(RecordedAdmin):
 
     def _act_page(self, request: HttpRequest, row: Any, found: ObjectAct, form: ReasonForm) -> HttpResponse:
         try:
-            explanation = form.explanation() or found.explain(row)
+            explanation = form.explanation() or found.explanation(row)
         except ActRefused as refusal:
             messages.warning(request, str(refusal))
             return self._redirect(request, row)
@@ -343,16 +352,17 @@ class ActPages(RecordedAdmin):
         template: str = "admin/act.html",
     ) -> HttpResponse:
         """A page about an act."""
-        context |= {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "original": row,
-            "title": found.label,
-            "object_act": found,
-            "rows_url": self.url(request, "changelist"),
-            "row_url": self._row_url(request, row),
-        }
-        return TemplateResponse(request, template, context)
+        return sites.page(
+            request,
+            template,
+            found.label,
+            **context,
+            opts=self.opts,
+            original=row,
+            object_act=found,
+            rows_url=self.url(request, "changelist"),
+            row_url=self._row_url(request, row),
+        )
 
     def url(self, request: HttpRequest, page: str, *args: str) -> str:
         """The address of one of these pages, with the filters of the list for the way back."""

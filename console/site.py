@@ -55,8 +55,7 @@ class SiteOfPeople(admin.AdminSite):
         return ScriptTexts.as_view()(request)
 
     def get_urls(self) -> list[Any]:
-        typed = self.admin_view(partial(search.view, self, is_typed=True))
-        found = self.admin_view(partial(search.view, self))
+        found, typed = self.admin_view(search.view), self.admin_view(partial(search.view, is_typed=True))
         urls = [path("search/", found, name="search"), path("search/typed/", typed, name="search_typed")]
         return [*urls, *super().get_urls()]
 
@@ -96,16 +95,14 @@ class ConsoleSite(SiteOfPeople):
         modes.follow(request, mode)
 
     def get_urls(self) -> list[Any]:
-        exported = self.admin_view(partial(exports_page.download, self))
-        monthly = self.admin_view(partial(monthly_page.view, self))
-        on_the_way = self.admin_view(partial(on_the_way_page.view, self))
+        view = self.admin_view
         return [
-            path("invitation/", never_cache(partial(invitations.invitation_page, self)), name="invitation"),
-            path("lift-lockout/", self.admin_view(partial(lockouts.lift_page, self)), name="lift_lockout"),
-            path("exports/", self.admin_view(partial(exports_page.view, self)), name="exports"),
-            path("exports/<int:number>/", exported, name="export_download"),
-            path("reports/monthly/", monthly, name="monthly_report"),
-            path("on-the-way/", on_the_way, name="on_the_way"),
+            path("invitation/", never_cache(invitations.invitation_page), name="invitation"),
+            path("lift-lockout/", view(lockouts.lift_page), name="lift_lockout"),
+            path("exports/", view(exports_page.view), name="exports"),
+            path("exports/<int:number>/", view(exports_page.download), name="export_download"),
+            path("reports/monthly/", view(monthly_page.view), name="monthly_report"),
+            path("on-the-way/", view(on_the_way_page.view), name="on_the_way"),
             path("language/", set_language, name="language"),
             *super().get_urls(),
         ]

@@ -15,7 +15,7 @@ from audit_trail import recording
 from audit_trail.act_pages import ActPages
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock
-from core.console import admin_columns, admin_refusals
+from core.console import admin_columns, sites
 from core.database import rows
 from operations.audit.daily_close import closing, signing
 from operations.audit.month_close import month_page
@@ -121,7 +121,7 @@ class SignedCloseAdmin(ReadOnlyAdmin):
             (is_free,) = rows.run(LOCK_PRINT, [request.user.get_username()]).fetchone()
             if not is_free:
                 message = gettext("Your last document is still being made. Wait until it is done.")
-                return admin_refusals.page(request, gettext("Not now"), message, status=429)
+                return sites.refusal(request, gettext("Not now"), message, status=429)
             return self._download(close, "pdf", "application/pdf", self.write(close))
 
     def _close(self, request: HttpRequest, object_id: str) -> Any:

@@ -4,13 +4,12 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.middleware.csrf import rotate_token
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.people import sign_in
 from core import request_context
-from core.console import personal_data
+from core.console import personal_data, sites
 from shop import looks
 from shop.models import Membership
 
@@ -43,7 +42,7 @@ def of_user(user: Any) -> list[Membership]:
     return list(active.select_related("user", "merchant").order_by("merchant__name", "id")[:MAX_SHOPS])
 
 
-def choice(site: Any, request: HttpRequest) -> HttpResponse:
+def choice(request: HttpRequest) -> HttpResponse:
     """Choose one of several shops, or read that there is none."""
     if getattr(request.user, "is_staff", False):
         return looks.end(request)
@@ -55,8 +54,8 @@ def choice(site: Any, request: HttpRequest) -> HttpResponse:
         rotate_token(request)
         request.session.pop(sign_in.WAITING_FORMS, None)
         return HttpResponseRedirect(reverse("admin:index"))
-    context = {**site.each_context(request), "title": _("Your shops"), "memberships": found}
-    return TemplateResponse(request, "shop/choice.html", context, status=200 if found else 403)
+    status = 200 if found else 403
+    return sites.page(request, "shop/choice.html", _("Your shops"), status=status, memberships=found)
 
 
 def _found(request: Any) -> Membership | None:

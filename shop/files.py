@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from audit_trail import recording
 from console.exports import sources
 from core import clock
-from core.console import admin_exports, spreadsheets
+from core.console import admin_exports, sites, spreadsheets
 from core.console.spreadsheets import CSV, XLSX, FileType
 from merchants import csv_lists
 from merchants.errors import TooManyExports
@@ -38,9 +38,9 @@ class TooLong(Exception):
     """The list has more rows than a file may have, or older ones that its filters do not read."""
 
 
-def of_list(site: Any, request: Any) -> HttpResponse:
+def of_list(request: Any) -> HttpResponse:
     """What the filters of a list find. Raises Http404 and PermissionDenied."""
-    pages = {model._meta.label_lower: page for model, page in site._registry.items()}
+    pages = {model._meta.label_lower: page for model, page in sites.site_of(request)._registry.items()}
     is_evidence = request.POST.get("list") == sources.EVIDENCE
     page = pages.get("payments.payment" if is_evidence else request.POST.get("list"))
     file_types = EVIDENCE_TYPES if is_evidence else FILE_TYPES

@@ -1,10 +1,7 @@
 """Staff look at a shop as its owner sees it: with a reason, on record, and without a change."""
 
-from typing import Any
-
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
@@ -14,7 +11,7 @@ from audit_trail.recording import recorded
 from console.people import sign_in
 from console.people.roles import ShopRole
 from core import ids
-from core.console.sites import CONSOLE
+from core.console import sites
 from merchants.models import Merchant
 from shop.models import Membership, Person
 
@@ -23,7 +20,7 @@ LOOKING = "shop_look"
 """In the session of a member of staff: the merchant whose pages are shown."""
 
 
-def page(site: Any, request: HttpRequest, merchant_id: str) -> HttpResponse:
+def page(request: HttpRequest, merchant_id: str) -> HttpResponse:
     """Ask for the reason, and begin."""
     if not (request.user.is_staff and sign_in.is_complete(request) and request.user.has_perm(LOOK)):
         raise PermissionDenied
@@ -37,8 +34,7 @@ def page(site: Any, request: HttpRequest, merchant_id: str) -> HttpResponse:
         with recorded(Act.SHOP_VIEWED, merchant, reason=values["reason"], form_token=values["token"]):
             request.session[LOOKING] = merchant.pk
         return HttpResponseRedirect(reverse("admin:index"))
-    context = {**site.each_context(request), "title": _("Look at the shop"), "form": form, "shop": merchant}
-    return TemplateResponse(request, "shop/look.html", context)
+    return sites.page(request, "shop/look.html", _("Look at the shop"), form=form, shop=merchant)
 
 
 def current(request: HttpRequest) -> Membership | None:
@@ -53,4 +49,4 @@ def current(request: HttpRequest) -> Membership | None:
 
 def end(request: HttpRequest) -> HttpResponse:
     request.session.pop(LOOKING, None)
-    return HttpResponseRedirect(CONSOLE)
+    return HttpResponseRedirect(sites.CONSOLE)

@@ -5,15 +5,14 @@ The request writes the file, so a month has at most MAX_ENTRIES. For a larger on
 
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from console.exports import monthly, pack
 from console.exports.monthly import MerchantMonth, Month
 from core import clock
-from core.console import spreadsheets
+from core.console import sites, spreadsheets
 from core.console.spreadsheets import XLSX, ZIP
 from operations.data_protection import shop_fence
 from shop import files
@@ -23,32 +22,29 @@ MAX_ENTRIES = 20_000
 FILE_TYPES = {each.name: each for each in (XLSX, ZIP)}
 
 
-def page(site: Any, request: Any) -> HttpResponse:
+@permission_required(SEE, raise_exception=True)
+def page(request: Any) -> HttpResponse:
     """Show the report of a month, or download its tables."""
-    if not request.user.has_perm(SEE):
-        raise PermissionDenied
     now, merchant_id = clock.now(), request.membership.merchant_id
     today = now.astimezone(clock.BANGKOK).date()
-    try:
-        month, error = monthly.parse(request.GET.get("month", ""), today), ""
-    except monthly.MonthError:
-        month, error = monthly.parse("", today), _("Choose a month that has begun.")
+    month, error = monthly.chosen(request, today)
     with shop_fence.lifted():  # each statement names the merchant
         (report,) = monthly.read(month, merchant_id, until=month.until(now))
         is_large = sum(line.count for line in report.lines) > MAX_ENTRIES
         if "file" in request.GET and not error and not is_large:
             return _file(request, report, month)
-    context = site.each_context(request) | {
-        "title": _("Month"),
-        "error": error,
-        "report": report,
-        "month": month,
-        "today": today,
-        "has_ended": month.end <= now,
-        "is_large": is_large,
-        "file_types": FILE_TYPES,
-    }
-    return TemplateResponse(request, "shop/month.html", context)
+    return sites.page(
+        request,
+        "shop/month.html",
+        _("Month"),
+        error=error,
+        report=report,
+        month=month,
+        today=today,
+        has_ended=month.end <= now,
+        is_large=is_large,
+        file_types=FILE_TYPES,
+    )
 
 
 def _file(request: Any, report: MerchantMonth, month: Month) -> HttpResponse:

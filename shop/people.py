@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -21,6 +20,7 @@ from audit_trail.recording import recorded
 from console.people import invitations
 from console.people.roles import ShopRole
 from core import clock, request_context
+from core.console import sites
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from merchants.models import Merchant
@@ -65,7 +65,7 @@ class PersonForm(forms.ModelForm[User]):
             super().validate_unique()
 
 
-def page(site: Any, request: Any) -> HttpResponse:
+def page(request: Any) -> HttpResponse:
     """The people of the shop. Its owner changes who they are."""
     may = request.user.has_perm
     if not may(SEE) or (request.method == "POST" and not may(INVITE)):
@@ -77,7 +77,7 @@ def page(site: Any, request: Any) -> HttpResponse:
         return HttpResponseRedirect(reverse("admin:people"))
     if form is not None and form.is_valid():
         try:
-            return _invited(site, request, *invite(merchant, form, by=request.membership))
+            return _invited(request, *invite(merchant, form, by=request.membership))
         except ValidationError as refusal:
             form.add_error(None, refusal)
     with shop_fence.lifted():  # the statement names the merchant
@@ -86,8 +86,7 @@ def page(site: Any, request: Any) -> HttpResponse:
             .select_related("user")
             .order_by("user__username")[:MAX_PEOPLE]
         )
-    context = {**site.each_context(request), "title": _("People"), "people": people, "form": form}
-    return TemplateResponse(request, "shop/people.html", context)
+    return sites.page(request, "shop/people.html", _("People"), people=people, form=form)
 
 
 def invite(merchant: Merchant, form: PersonForm, *, by: Membership | None) -> tuple[User, str]:
@@ -172,8 +171,7 @@ def _log(person: User, change: str) -> None:
     security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject, changes=[change])
 
 
-def _invited(site: Any, request: HttpRequest, person: User, link: str) -> HttpResponse:
-    context = {**site.each_context(request), "title": _("Invitation"), "person": person, "link": link}
-    shown = TemplateResponse(request, "shop/invited.html", context)
+def _invited(request: HttpRequest, person: User, link: str) -> HttpResponse:
+    shown = sites.page(request, "shop/invited.html", _("Invitation"), person=person, link=link)
     shown.headers["Cache-Control"] = "no-store"
     return shown

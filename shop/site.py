@@ -1,7 +1,6 @@
 """The site at /shop/: Django's admin for the people of one merchant."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +13,7 @@ from django.views.i18n import set_language
 
 from console.people import invitations, sign_in
 from console.site import SiteOfPeople
-from core.console import admin_refusals
+from core.console import sites
 from core.console.sites import SHOP
 from operations.data_protection import shop_fence
 from shop import entrance, files, home, looks, menu, month, people
@@ -50,7 +49,7 @@ class ShopRequests:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, shop_fence.FenceMissing):
-            return admin_refusals.page(request, _("Not now"), CLOSED, status=503)
+            return sites.refusal(request, _("Not now"), CLOSED, status=503)
         return None
 
 
@@ -72,19 +71,19 @@ class ShopSite(SiteOfPeople):
         def page(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
             is_known = request.user.is_authenticated and sign_in.is_complete(request)
             if is_known and entrance.enter(request) is None:
-                return entrance.choice(self, request)
+                return entrance.choice(request)
             return inner(request, *args, **kwargs)
 
         return page
 
     def get_urls(self) -> list[Any]:
         return [
-            path("invitation/", never_cache(partial(invitations.invitation_page, self)), name="invitation"),
-            path("switch/", never_cache(partial(entrance.choice, self)), name="switch"),
-            path("look/<str:merchant_id>/", never_cache(partial(looks.page, self)), name="look"),
-            path("exports/", self.admin_view(partial(files.of_list, self)), name="exports"),
-            path("month/", self.admin_view(partial(month.page, self)), name="month"),
-            path("people/", self.admin_view(partial(people.page, self)), name="people"),
+            path("invitation/", never_cache(invitations.invitation_page), name="invitation"),
+            path("switch/", never_cache(entrance.choice), name="switch"),
+            path("look/<str:merchant_id>/", never_cache(looks.page), name="look"),
+            path("exports/", self.admin_view(files.of_list), name="exports"),
+            path("month/", self.admin_view(month.page), name="month"),
+            path("people/", self.admin_view(people.page), name="people"),
             path("language/", set_language, name="language"),
             *_allowed(super().get_urls()),
         ]
@@ -107,7 +106,7 @@ class ShopSite(SiteOfPeople):
 def _fenced(view: View) -> View:
     def page(request: Any, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST" and request.membership.is_look:
-            return admin_refusals.page(request, _("Not allowed"), LOOKS_ONLY, status=403)
+            return sites.refusal(request, _("Not allowed"), LOOKS_ONLY, status=403)
         if request.method == "POST":
             return view(request, *args, **kwargs)
         with shop_fence.reading_for(request.membership.merchant_id):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
+from django.http import HttpRequest
 from django.utils.dates import MONTHS
 from django.utils.functional import Promise
 from django.utils.translation import get_language, gettext
@@ -193,6 +194,14 @@ def parse(text: str, today: date) -> Month:
     if not date(2000, 1, 1) <= first <= today:
         raise MonthError
     return Month(first, first.replace(day=monthrange(first.year, first.month)[1]))
+
+
+def chosen(request: HttpRequest, today: date) -> tuple[Month, str]:
+    """The month that the address names, or the last one and why it is not that."""
+    try:
+        return parse(request.GET.get("month", ""), today), ""
+    except MonthError:
+        return parse("", today), gettext("Choose a month that has begun.")
 
 
 def read(month: Month, merchant_id: str = "", *, until: datetime | None = None) -> list[MerchantMonth]:

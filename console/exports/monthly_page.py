@@ -1,20 +1,18 @@
 """The page *Monthly report*, which offers the accountant's pack."""
 
-from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import admin
-from django.core.exceptions import PermissionDenied
+from django.contrib.auth.decorators import permission_required
 from django.db import OperationalError, connection
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
-from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from psycopg.errors import QueryCanceled
 
 from console.exports import monthly
 from console.exports.monthly import MerchantMonth, Month
 from core import clock, ids
+from core.console import sites
 from core.console.admin_exports import PERMISSION
 from core.console.admin_lists import MODE
 from core.database.sessions import limit_statements
@@ -26,10 +24,9 @@ STATEMENT_SECONDS = 5
 OFFERED_MERCHANTS = 500
 
 
-def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
-    """Show the report of a month, and offer its files. Raises Http404 and PermissionDenied."""
-    if not request.user.has_perm(PERMISSION):
-        raise PermissionDenied
+@permission_required(PERMISSION, raise_exception=True)
+def view(request: HttpRequest) -> HttpResponse:
+    """Show the report of a month, and offer its files. Raises Http404."""
     today = clock.now().astimezone(clock.BANGKOK).date()
     merchant_id = request.GET.get("merchant", "")
     if merchant_id:
@@ -37,27 +34,22 @@ def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
             raise Http404
         modes.follow(request, get_object_or_404(Merchant, pk=merchant_id).mode)
     mode = modes.chosen(request)
-    error, reports = "", None
-    try:
-        month = monthly.parse(request.GET.get("month", ""), today)
-    except monthly.MonthError:
-        month = monthly.parse("", today)
-        error = _("Choose a month that has begun.")
-    else:
-        reports = _read(month, merchant_id, mode)
-    context: dict[str, Any] = site.each_context(request) | {
-        "title": _("Monthly report"),
-        "error": error,
-        "reports": reports or [],
-        "is_large": reports is None and not error,
-        "asked": urlencode({"month": str(month), "merchant": merchant_id, MODE: mode}),
-        "month": month,
-        "merchant_id": merchant_id,
-        "today": today,
-        "has_ended": month.end <= clock.now(),
-        "merchants": Merchant.objects.filter(mode=mode).order_by("name", "pk")[:OFFERED_MERCHANTS],
-    }
-    return TemplateResponse(request, "admin/monthly_report.html", context)
+    month, error = monthly.chosen(request, today)
+    reports = [] if error else _read(month, merchant_id, mode)
+    return sites.page(
+        request,
+        "admin/monthly_report.html",
+        _("Monthly report"),
+        error=error,
+        reports=reports or [],
+        is_large=reports is None,
+        asked=urlencode({"month": str(month), "merchant": merchant_id, MODE: mode}),
+        month=month,
+        merchant_id=merchant_id,
+        today=today,
+        has_ended=month.end <= clock.now(),
+        merchants=Merchant.objects.filter(mode=mode).order_by("name", "pk")[:OFFERED_MERCHANTS],
+    )
 
 
 def _read(month: Month, merchant_id: str, mode: Mode) -> list[MerchantMonth] | None:

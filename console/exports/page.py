@@ -3,10 +3,10 @@
 from typing import Any
 
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -15,7 +15,7 @@ from console.exports import jobs, sources
 from console.exports.sources import Source
 from console.models import Export, ExportFailure
 from core import clock
-from core.console import personal_data
+from core.console import personal_data, sites
 from core.console.admin_exports import PERMISSION
 from core.work.background_jobs import JobState
 
@@ -23,24 +23,19 @@ MAX_SHOWN = 50
 ASKED = "asked_export"
 
 
-def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
+@permission_required(PERMISSION, raise_exception=True)
+def view(request: HttpRequest) -> HttpResponse:
     """Show the exports of this person; a POST asks for another one. Raises PermissionDenied and Http404."""
-    if not request.user.has_perm(PERMISSION):
-        raise PermissionDenied
     if request.method == "POST":
         return _ask(request)
     mine = Export.objects.filter(owner_id=request.user.pk).order_by("-pk")[:MAX_SHOWN]
     exports = [_shown(request, export) for export in mine]
     is_open = any(export.is_open for export, _name, _note in exports)
     asked = None if is_open else request.session.pop(ASKED, None)
-    context: dict[str, Any] = site.each_context(request) | {
-        "title": _("Exports"),
-        "exports": exports,
-        "is_open": is_open,
-        # Its download begins by itself, once.
-        "ready": next((export for export, _name, note in exports if export.pk == asked and not note), None),
-    }
-    return TemplateResponse(request, "admin/exports.html", context)
+    # Its download begins by itself, once.
+    ready = next((export for export, _name, note in exports if export.pk == asked and not note), None)
+    title = _("Exports")
+    return sites.page(request, "admin/exports.html", title, exports=exports, is_open=is_open, ready=ready)
 
 
 def _ask(request: HttpRequest) -> HttpResponse:
@@ -64,10 +59,9 @@ def _ask(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:exports"))
 
 
-def download(site: admin.AdminSite, request: HttpRequest, number: int) -> HttpResponse:
+@permission_required(PERMISSION, raise_exception=True)
+def download(request: HttpRequest, number: int) -> HttpResponse:
     """The file, for its owner only. Raises PermissionDenied and Http404."""
-    if not request.user.has_perm(PERMISSION):
-        raise PermissionDenied
     mine = Export.objects.filter(owner_id=request.user.pk, state=JobState.DONE)
     export = mine.filter(pk=number).first()
     source = sources.of(export.list) if export else None

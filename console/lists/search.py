@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.apps import apps
-from django.contrib import admin
 from django.contrib.admin.utils import (
     display_for_field,
     display_for_value,
@@ -26,7 +25,7 @@ from django.utils.translation import gettext as _
 from console.people import page_limits
 from console.people.roles import SECTIONS
 from core import plain_text, request_context
-from core.console import admin_columns, admin_search
+from core.console import admin_columns, admin_search, sites
 from core.http import rate_limits
 from core.http.rate_limits import RateLimit
 
@@ -68,12 +67,12 @@ def lists(site: Any, request: HttpRequest) -> list[Any]:
     return [each for each in found if each.has_view_permission(request)]
 
 
-def view(site: admin.AdminSite, request: HttpRequest, is_typed: bool = False) -> HttpResponse:
+def view(request: HttpRequest, is_typed: bool = False) -> HttpResponse:
     """The page of results, or the page of the only row that was found. `is_typed`: the first rows as options.
 
     What somebody types finds nobody by name or account, because each such search is recorded.
     """
-    searched = lists(site, request)
+    searched = lists(sites.site_of(request), request)
     if not searched:
         raise PermissionDenied
     room = rate_limits.consume(f"search:{request.user.pk}", RATE)
@@ -93,26 +92,20 @@ def view(site: admin.AdminSite, request: HttpRequest, is_typed: bool = False) ->
     if len(urls) == 1:
         return HttpResponseRedirect(urls[0])
     note = admin_search.limit_note() if getattr(request, "is_search_limited", False) else ""
-    page = {"title": _("Search"), "query": query, "found": found, "note": note}
-    return TemplateResponse(request, "admin/search.html", site.each_context(request) | page)
+    return sites.page(request, "admin/search.html", _("Search"), query=query, found=found, note=note)
 
 
 def _search(searched: list[Any], request: Any, query: str, limit: int) -> list[Found]:
-    found = [each for page in searched if (each := _by_text(page, request, query, limit))]
+    found = [each for page in searched if (each := _found(page, request, query, limit))]
     # Other lists find rows that belong to this id. The first list of the menu has the row itself.
     keys = {key for each in request.__dict__.get("searched_ids", {}).values() for key in each}
     own = [each for each in found if len(keys) == 1 and any(quote(*keys) in url for url, _cells in each.rows)]
     return own[:1] or found
 
 
-def _by_text(model_admin: Any, request: HttpRequest, query: str, limit: int) -> Found | None:
+def _found(model_admin: Any, request: HttpRequest, query: str, limit: int) -> Found | None:
     rows, _may_repeat = model_admin.get_search_results(request, model_admin.get_queryset(request), query)
-    return _found(model_admin, request, rows, query, limit)
-
-
-def _found(model_admin: Any, request: HttpRequest, rows: Any, query: str, limit: int) -> Found | None:
-    meta = model_admin.opts
-    related = model_admin.get_list_select_related(request)
+    meta, related = model_admin.opts, model_admin.get_list_select_related(request)
     shown = rows.select_related(*related) if isinstance(related, list | tuple) and related else rows
     newest = list(shown.order_by("-pk")[:limit])
     if not newest:

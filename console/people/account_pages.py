@@ -16,7 +16,6 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
@@ -30,8 +29,7 @@ from audit_trail.recording import recorded
 from console.people import sign_in
 from console.people.login_log import subject_of
 from core import clock
-from core.console import admin_refusals
-from core.console.sites import site_of
+from core.console import sites
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 
@@ -72,7 +70,7 @@ def context(request: HttpRequest) -> dict[str, Any]:
     match = request.resolver_match
     if match is None or match.url_name not in TITLES:
         return {}
-    return {**site_of(request).each_context(request), "title": TITLES[match.url_name]}
+    return {**sites.site_of(request).each_context(request), "title": TITLES[match.url_name]}
 
 
 class StepNeededError(Exception):
@@ -110,7 +108,7 @@ def with_record(view: View) -> View:
         try:
             return change(request, *args, **kwargs)
         except StepNeededError:
-            return admin_refusals.page(request, _("Not allowed"), NEEDED, status=400)
+            return sites.refusal(request, _("Not allowed"), NEEDED, status=400)
 
     def change(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         with transaction.atomic():
@@ -137,22 +135,22 @@ def account_page(request: HttpRequest) -> HttpResponse:
     now, factors = clock.now(), Authenticator.objects.filter(user=request.user).order_by("created_at")
     codes = factors.filter(type=Type.RECOVERY_CODES).first()
     sessions = UserSession.objects.filter(user=request.user).order_by("-last_seen_at")
-    context = {
-        **site_of(request).each_context(request),
-        "title": _("Sign-in and sessions"),
-        "factor": factors.filter(type=Type.TOTP).first(),
-        "passkeys": factors.filter(type=Type.WEBAUTHN),
-        "unused_codes": None if codes is None else len(codes.wrap().get_unused_codes()),
-        "has_company": bool(settings.SOCIALACCOUNT_PROVIDERS),
-        "company": SocialAccount.objects.filter(user=request.user).first(),
-        "sessions": [
+    return sites.page(
+        request,
+        "admin/people/account.html",
+        _("Sign-in and sessions"),
+        factor=factors.filter(type=Type.TOTP).first(),
+        passkeys=factors.filter(type=Type.WEBAUTHN),
+        unused_codes=None if codes is None else len(codes.wrap().get_unused_codes()),
+        has_company=bool(settings.SOCIALACCOUNT_PROVIDERS),
+        company=SocialAccount.objects.filter(user=request.user).first(),
+        sessions=[
             (row, browser_name(row.user_agent), row.session_key == request.session.session_key)
             for row in sessions
             if row.exists() and not sign_in.is_idle(row, now)
         ],
-        "idle_minutes": settings.SESSION_IDLE_MINUTES,
-    }
-    return TemplateResponse(request, "admin/people/account.html", context)
+        idle_minutes=settings.SESSION_IDLE_MINUTES,
+    )
 
 
 @login_required

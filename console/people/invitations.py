@@ -18,7 +18,6 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
@@ -29,6 +28,7 @@ from audit_trail.recording import recorded
 from console.people import grants
 from console.people.login_log import subject_of
 from core import request_context
+from core.console import sites
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 
@@ -63,17 +63,17 @@ class InvitationForm(forms.ModelForm[User]):
         roles.queryset = grants.offered_groups(giver)
 
 
-def invite_page(site: Any, request: HttpRequest) -> HttpResponse:
+def invite_page(request: HttpRequest) -> HttpResponse:
     """Invite somebody, and show the link once."""
     with grants.taking_turns(request):
         _check_permission(request)
         form = InvitationForm(request.user, request.POST or None)
         if form.is_valid():
-            return _link_page(site, request, *_invite_new(form))
-    return _page(site, request, "invite", _("Invite a colleague"), form=form)
+            return _link_page(request, *_invite_new(form))
+    return sites.page(request, "admin/people/invite.html", _("Invite a colleague"), form=form)
 
 
-def invite_again_page(site: Any, request: HttpRequest, object_id: str) -> HttpResponse:
+def invite_again_page(request: HttpRequest, object_id: str) -> HttpResponse:
     """Show a new link for a person who has no password yet."""
     with grants.taking_turns(request):
         _check_permission(request)
@@ -85,8 +85,8 @@ def invite_again_page(site: Any, request: HttpRequest, object_id: str) -> HttpRe
         if request.method == "POST":
             with recorded(Act.INVITED, person):
                 link = new_link(person)
-            return _link_page(site, request, person, link)
-    return _page(site, request, "invite_again", _("New invitation link"), person=person)
+            return _link_page(request, person, link)
+    return sites.page(request, "admin/people/invite_again.html", _("New invitation link"), person=person)
 
 
 def may_invite_again(inviter: Any, person: User) -> bool:
@@ -100,14 +100,15 @@ def may_invite_again(inviter: Any, person: User) -> bool:
     )
 
 
-def invitation_page(site: Any, request: HttpRequest) -> HttpResponse:
+def invitation_page(request: HttpRequest) -> HttpResponse:
     """Let an invited person choose a password, and log in."""
     token = request.POST.get("token") or request.GET.get("token") or ""
     try:
         person = _invited(token, User.objects.all())
         form = SetPasswordForm(person, request.POST or None)
         if not form.is_valid():
-            return _page(site, request, "invitation", _("Welcome"), form=form, token=token, person=person)
+            shown: dict[str, Any] = {"form": form, "token": token, "person": person}
+            return sites.page(request, "admin/people/invitation.html", _("Welcome"), **shown)
         with transaction.atomic():
             # Of two requests with the same link one is refused. An admin may take it back in this moment.
             _invited(token, User.objects.select_for_update())
@@ -115,7 +116,8 @@ def invitation_page(site: Any, request: HttpRequest) -> HttpResponse:
             with recorded(Act.INVITATION_ACCEPTED, person):
                 form.save()
     except InvitationGone:
-        return _page(site, request, "invitation_gone", _("This link is not valid any more"), status=410)
+        title = _("This link is not valid any more")
+        return sites.page(request, "admin/people/invitation_gone.html", title, status=410)
     answer: HttpResponse = perform_login(request, person, redirect_url=reverse("admin:index"))
     return answer
 
@@ -161,13 +163,6 @@ def _check_permission(request: HttpRequest) -> None:
         raise PermissionDenied
 
 
-def _link_page(site: Any, request: HttpRequest, person: User, link: str) -> HttpResponse:
-    hours = settings.PASSWORD_RESET_TIMEOUT // 3600
-    return _page(site, request, "invited", _("Invitation"), person=person, link=link, hours=hours)
-
-
-def _page(
-    site: Any, request: HttpRequest, name: str, title: str, status: int = 200, **context: Any
-) -> HttpResponse:
-    shown = {**site.each_context(request), "title": title, **context}
-    return TemplateResponse(request, f"admin/people/{name}.html", shown, status=status)
+def _link_page(request: HttpRequest, person: User, link: str) -> HttpResponse:
+    shown = {"person": person, "link": link, "hours": settings.PASSWORD_RESET_TIMEOUT // 3600}
+    return sites.page(request, "admin/people/invited.html", _("Invitation"), **shown)

@@ -9,10 +9,9 @@ from typing import Any
 from allauth.core import ratelimit
 from django import forms
 from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -21,6 +20,7 @@ from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.people import login
 from core import request_context
+from core.console import sites
 from core.http import client_addresses
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
@@ -95,10 +95,9 @@ def lift_address(network: str) -> bool:
     return True
 
 
-def lift_page(site: Any, request: HttpRequest) -> HttpResponse:
+@permission_required("console.lift_lockout", raise_exception=True)
+def lift_page(request: HttpRequest) -> HttpResponse:
     """Lift the lockout of a colleague."""
-    if not request.user.has_perm("console.lift_lockout"):
-        raise PermissionDenied
     form = LiftForm(request.POST or None)
     if form.is_valid():
         person = form.cleaned_data["username"]
@@ -107,8 +106,7 @@ def lift_page(site: Any, request: HttpRequest) -> HttpResponse:
         text = _("%(name)s can log in again at once.") % {"name": person.get_username()}
         messages.success(request, text)
         return HttpResponseRedirect(reverse("mfa_index"))
-    context = {**site.each_context(request), "title": _("Lift a lockout"), "form": form}
-    return TemplateResponse(request, "admin/people/lift_lockout.html", context)
+    return sites.page(request, "admin/people/lift_lockout.html", _("Lift a lockout"), form=form)
 
 
 def _who(request: HttpRequest, username: str) -> str:

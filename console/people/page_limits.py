@@ -15,7 +15,7 @@ from django.views.csrf import csrf_failure as django_csrf_failure
 from psycopg.errors import QueryCanceled
 
 from console.people import login
-from core.console import admin_refusals
+from core.console import sites
 from core.console.passwords import HashingBusyError
 from core.console.sites import PREFIXES
 from core.database.sessions import limit_statements
@@ -56,9 +56,9 @@ def refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
     if isinstance(error, OperationalError) and isinstance(error.__cause__, QueryCanceled):
         return _later(request, 503, 60, PAGE_TOO_SLOW)
     if isinstance(error, PermissionDenied):
-        return admin_refusals.page(request, _("Not allowed"), NOT_ALLOWED, status=403)
+        return sites.refusal(request, _("Not allowed"), NOT_ALLOWED, status=403)
     if isinstance(error, Http404):
-        return admin_refusals.page(request, _("Page not found"), NOT_FOUND, status=404)
+        return sites.refusal(request, _("Page not found"), NOT_FOUND, status=404)
     return None
 
 
@@ -76,9 +76,7 @@ SERVER_ERROR = _("Try again. If it happens again, give your administrator this n
 
 
 def _later(request: HttpRequest, status: int, retry_after: int, message: Promise) -> HttpResponse:
-    response = admin_refusals.page(
-        request, _("Not now"), message, status=status, minutes=-(-retry_after // 60)
-    )
+    response = sites.refusal(request, _("Not now"), message, status=status, minutes=-(-retry_after // 60))
     response.headers["Retry-After"] = str(retry_after)
     return response
 
@@ -96,7 +94,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """The page for a form without a valid token, such as one from before a login in another tab."""
     if not request.path_info.startswith(PREFIXES):
         return django_csrf_failure(request, reason=reason)
-    return admin_refusals.page(request, _("Not now"), FORM_TOO_OLD, status=403)
+    return sites.refusal(request, _("Not now"), FORM_TOO_OLD, status=403)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

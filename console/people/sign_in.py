@@ -28,7 +28,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.models import SignInLimit
 from core import clock, request_context
-from core.console import admin_refusals
+from core.console import sites
 from core.console.sites import CONSOLE, PREFIXES
 
 log = logging.getLogger("console")
@@ -80,7 +80,7 @@ class SignInRules:
             return None
         is_console = request.path_info.startswith(CONSOLE)
         if is_console and not getattr(request.user, "is_staff", False):
-            return admin_refusals.page(request, _("Not allowed"), NOT_STAFF, status=403)
+            return sites.refusal(request, _("Not allowed"), NOT_STAFF, status=403)
         if is_complete(request):
             return None
         if not is_mfa_enabled(request.user, APP_OR_PASSKEY):
@@ -95,7 +95,7 @@ class SignInRules:
         match = request.resolver_match
         if isinstance(error, MALFORMED) and match is not None and match.url_name in PASSKEY_PAGES:
             log.warning("A passkey was refused: %s", type(error).__name__)
-            return admin_refusals.page(request, _("Not allowed"), NO_PASSKEY, status=400)
+            return sites.refusal(request, _("Not allowed"), NO_PASSKEY, status=400)
         return None
 
 

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from allauth.mfa.models import Authenticator
@@ -140,8 +139,8 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
         return Summary(f"{text} {missing}", "wait")
 
     def get_urls(self) -> list[Any]:
-        invite = self.admin_site.admin_view(partial(invitations.invite_page, self.admin_site))
-        again = self.admin_site.admin_view(partial(invitations.invite_again_page, self.admin_site))
+        invite = self.admin_site.admin_view(invitations.invite_page)
+        again = self.admin_site.admin_view(invitations.invite_again_page)
         return [
             path("invite/", invite, name="auth_user_invite"),
             path("<str:object_id>/invite/", again, name="auth_user_invite_again"),

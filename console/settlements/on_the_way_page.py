@@ -1,13 +1,10 @@
 """The page *On the way*: what acquirers owe, their open transfers, and what a person must look at."""
 
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib import admin
-from django.core.exceptions import PermissionDenied
+from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -15,6 +12,7 @@ from django.utils.translation import gettext as _
 import banks
 from console.settlements import summaries
 from core import clock
+from core.console import sites
 from core.console.summaries import Summary
 from merchants import modes
 from payments.cards import ACQUIRERS
@@ -22,7 +20,6 @@ from settlements import on_the_way
 from settlements.models import AcquirerTransfer, OpenQuestion
 from settlements.on_the_way import OnTheWay
 
-PERMISSION = "settlements.view_acquirertransfer"
 MAX_ROWS = 50
 
 
@@ -38,16 +35,10 @@ class Part:
     questions: list[OpenQuestion]
 
 
-def view(site: admin.AdminSite, request: HttpRequest) -> HttpResponse:
-    """Raises PermissionDenied."""
-    if not request.user.has_perm(PERMISSION):
-        raise PermissionDenied
-    context: dict[str, Any] = site.each_context(request) | {
-        "title": _("On the way"),
-        "part": _part(ACQUIRERS[modes.chosen(request)]),
-        "now": clock.now(),
-    }
-    return TemplateResponse(request, "admin/on_the_way.html", context)
+@permission_required("settlements.view_acquirertransfer", raise_exception=True)
+def view(request: HttpRequest) -> HttpResponse:
+    part = _part(ACQUIRERS[modes.chosen(request)])
+    return sites.page(request, "admin/on_the_way.html", _("On the way"), part=part, now=clock.now())
 
 
 def _part(acquirer: str) -> Part:

@@ -6,14 +6,13 @@ from typing import Any
 
 import orjson
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified, JsonResponse
-from django.template.response import TemplateResponse
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from core import clock, money
+from core.console import sites
 from core.http import middleware, responses, uploads
-from shop.site import site
 from shop.till import money_in, slips
 from shop.till.views import TillCodeViewSet
 
@@ -22,16 +21,17 @@ PAGE_POLICY = f"{middleware.CONSOLE_POLICY}; manifest-src 'self'"
 
 
 def page(request: Any) -> HttpResponse:
-    context = {
-        **site.each_context(request),
-        "title": _("Till"),
-        "merchant": request.membership.merchant,
-        "language": money_in.language(),
-        "least": money.MIN_AMOUNT,
-        "most": money.MAX_AMOUNT,
-    }
-    headers = {"Content-Security-Policy": PAGE_POLICY}
-    return TemplateResponse(request, "shop/till.html", context, headers=headers)
+    shown = sites.page(
+        request,
+        "shop/till.html",
+        _("Till"),
+        merchant=request.membership.merchant,
+        language=money_in.language(),
+        least=money.MIN_AMOUNT,
+        most=money.MAX_AMOUNT,
+    )
+    shown.headers["Content-Security-Policy"] = PAGE_POLICY
+    return shown
 
 
 def manifest(request: Any) -> HttpResponse:
