@@ -145,7 +145,7 @@ class BulkActPages(ActingAdmin):
                 raise ActRefused(_("It does not exist."))
             if not found.is_possible(chosen.row, clock.now()):
                 raise ActRefused(_("This is not possible now."))
-            chosen.explanation = found.explain(chosen.row)
+            chosen.explanation = found.explanation(chosen.row)
             self.record_view(chosen.id)
         except ActRefused as refusal:
             chosen.tone, chosen.result = "bad", str(refusal)

@@ -47,23 +47,8 @@ def _explain(text: Promise) -> Callable[[PaymentException], str]:
     return lambda exception: str(text) % {"amount": money.display(exception.amount)}
 
 
-def _accept(exception: PaymentException, values: dict[str, Any], now: datetime) -> None:
-    merchant_decisions.accept(exception, note=values["reason"], now=now)
-
-
 def _send_back(part: str, exception: PaymentException, values: dict[str, Any], now: datetime) -> None:
     merchant_decisions.send_back(exception, part=part, note=values["reason"], now=now)
-
-
-def _is_over(exception: PaymentException, now: datetime) -> bool:
-    return _is_open(exception, now) and exception.amount > exception.payment.amount
-
-
-def _explain_withdrawal(account: PayoutAccount) -> str:
-    text = _(
-        "Money of your balance goes to %(account)s. Above the limit somebody of the operator must approve it."
-    )
-    return text % {"account": account}
 
 
 def _is_usable(account: PayoutAccount, now: datetime) -> bool:
@@ -91,7 +76,7 @@ EXCEPTION_ACTS = (
         slug="accept",
         label=gettext_lazy("Accept the money"),
         explain=_explain(gettext_lazy("%(amount)s pays its payment, and joins your balance.")),
-        run=_accept,
+        run=lambda row, values, now: merchant_decisions.accept(row, note=values["reason"], now=now),
         is_possible=_is_open,
     ),
     _return(
@@ -106,7 +91,7 @@ EXCEPTION_ACTS = (
         label=gettext_lazy("Accept, and send the excess back"),
         explain=_explain(EXCESS_RETURNED),
         run=partial(_send_back, "excess"),
-        is_possible=_is_over,
+        is_possible=lambda row, now: _is_open(row, now) and row.amount > row.payment.amount,
     ),
 )
 WITHDRAW_ACT = ObjectAct(
@@ -114,7 +99,13 @@ WITHDRAW_ACT = ObjectAct(
     label=gettext_lazy("Withdraw to this account"),
     act=Act.WITHDRAWAL_CREATED,
     permission="shop.create_withdrawal",
-    explain=_explain_withdrawal,
+    explain=lambda account: (
+        _(
+            "Money of your balance goes to %(account)s. Above the limit somebody of the operator must "
+            "approve it."
+        )
+        % {"account": account}
+    ),
     run=_withdraw,
     is_possible=_is_usable,
     form=WithdrawForm,

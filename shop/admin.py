@@ -31,14 +31,6 @@ class OwnerForm(ReasonForm):
     has_login = people.PersonForm.base_fields["has_login"]
 
 
-def _explain(merchant: Merchant) -> str:
-    text = _(
-        "You get a link for the owner of %(name)s, who chooses a password with it. An owner sees the money "
-        "of the shop, refunds, withdraws to listed accounts, makes keys, and invites people."
-    )
-    return text % {"name": merchant.name}
-
-
 def _invite(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownOnce:
     form = people.PersonForm({**values, "role": ShopRole.OWNER})
     if not form.is_valid():
@@ -53,7 +45,11 @@ INVITE_OWNER = ObjectAct(
     label=gettext_lazy("Invite an owner"),
     act=Act.INVITED,
     permission="shop.invite_owner",
-    explain=_explain,
+    explain=gettext_lazy(
+        "You get a link for the owner of %(name)s, who chooses a password with it. An owner sees the "
+        "money of the shop, refunds, withdraws to listed accounts, makes keys, and invites people."
+    ),
+    words={"name": "name"},
     run=_invite,
     form=OwnerForm,
     is_recorded_by_service=True,

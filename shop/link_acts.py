@@ -5,7 +5,6 @@ from typing import Any
 
 from django import forms
 from django.db import transaction
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct
@@ -90,7 +89,7 @@ NEW_LINK_ACTS = (
         label=gettext_lazy("Make a payment link"),
         act=Act.LINK_CREATED,
         permission="shop.create_paymentlink",
-        explain=lambda row: _(
+        explain=gettext_lazy(
             "Whoever opens the link can pay it by a Thai QR code. Send it to the customer, or print its code."
         ),
         run=_make,

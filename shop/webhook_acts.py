@@ -59,17 +59,13 @@ def _change(webhook: Endpoint, values: dict[str, Any], now: datetime) -> None:
         endpoints.update(webhook, now=now, moved=moved, events=values["events"])
 
 
-def _is_webhook(endpoint: Endpoint, now: datetime) -> bool:
-    return endpoint.type == EndpointType.WEBHOOK and endpoint.deleted_at is None
-
-
 _manage = partial(ObjectAct, permission=PERMISSION, form=WebhookForm, is_recorded_by_service=True)
 NEW_ENDPOINT_ACTS = (
     _manage(
         slug="add-webhook",
         label=gettext_lazy("Add a webhook"),
         act=Act.ENDPOINT_ADDED,
-        explain=lambda row: _("Your program is told what happens. The next page shows its secret once."),
+        explain=gettext_lazy("Your program is told what happens. The next page shows its secret once."),
         run=_add,
     ),
     *(
@@ -77,7 +73,7 @@ NEW_ENDPOINT_ACTS = (
             each,
             label=gettext_lazy("Get messages by LINE or email"),
             permission=PERMISSION,
-            explain=lambda row: _("A short text comes when money arrives. Send a test on the next page."),
+            explain=gettext_lazy("A short text comes when money arrives. Send a test on the next page."),
             form=ShopDestinationForm,
         )
         for each in NEW_DESTINATION_ACTS
@@ -89,9 +85,9 @@ SHOP_ENDPOINT_ACTS = (
         slug="change",
         label=gettext_lazy("Change the webhook"),
         act=Act.ENDPOINT_CHANGED,
-        explain=lambda webhook: _("Its secret stays. A new address must answer a POST request now."),
+        explain=gettext_lazy("Its secret stays. A new address must answer a POST request now."),
         run=_change,
-        is_possible=_is_webhook,
+        is_possible=lambda row, now: row.type == EndpointType.WEBHOOK and row.deleted_at is None,
     ),
     replace(
         DELETE_ACT,

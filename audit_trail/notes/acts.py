@@ -64,14 +64,6 @@ def find_open(row: Any) -> Note | None:
     return Note.objects.open().about([services.subject_id(row)]).first()
 
 
-def _explain_note(row: Any) -> str:
-    return _("Staff see it on this page and in the timeline, with your name and the time.")
-
-
-def _explain_hand_over(row: Any) -> str:
-    return _("It is in the inbox of this person or role until somebody answers.")
-
-
 def _explain_asking(object_type: str, row: Any) -> str:
     text = _(
         "Finance sees in its inbox: your text, your name %(name)s, the time, and a link to this: %(object)s. "
@@ -116,9 +108,13 @@ def note_acts(object_type: str) -> tuple[ObjectAct, ...]:
         )
 
     return (
-        act("note", gettext_lazy("Write a note"), Act.NOTED, "write_note", _explain_note),
         act(
-            "hand-over", gettext_lazy("Hand over"), Act.HANDED_OVER, CODENAME, _explain_hand_over,
+            "note", gettext_lazy("Write a note"), Act.NOTED, "write_note",
+            gettext_lazy("Staff see it on this page and in the timeline, with your name and the time."),
+        ),
+        act(
+            "hand-over", gettext_lazy("Hand over"), Act.HANDED_OVER, CODENAME,
+            gettext_lazy("It is in the inbox of this person or role until somebody answers."),
             form=HandOverForm,
         ),
         act(

@@ -50,28 +50,12 @@ def _explain_restrict(merchant: Merchant) -> str:
     return text % {"name": merchant.name, "count": listed}
 
 
-def _explain_lift(merchant: Merchant) -> str:
-    text = _(
-        "From now on, withdrawals and refunds of %(name)s may go to any account. Whoever has a key of the "
-        "merchant can send its money there, up to the limits."
-    )
-    return text % {"name": merchant.name}
-
-
 def _restrict(is_on: bool, merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
     payout_accounts.restrict(merchant, is_on, now=now)
 
 
 def _is_restricted(is_on: bool, merchant: Merchant, now: datetime) -> bool:
     return payout_accounts.is_restricted(merchant.pk) == is_on
-
-
-def _explain_remove(account: PayoutAccount) -> str:
-    text = _(
-        "If the list of %(name)s is on, no more money goes to this account. To use it again, somebody must "
-        "add it again, and its waiting period begins again."
-    )
-    return text % {"name": account.merchant.name}
 
 
 def _remove(account: PayoutAccount, values: dict[str, Any], now: datetime) -> None:
@@ -81,13 +65,13 @@ def _remove(account: PayoutAccount, values: dict[str, Any], now: datetime) -> No
         raise ValidationError(_("It was removed before: nothing changed.")) from None
 
 
-def _is_listed(account: PayoutAccount, now: datetime) -> bool:
-    return account.removed_at is None
-
-
+_act = partial(ObjectAct, is_recorded_by_service=True)
+_switch = partial(
+    _act, act=Act.PAYOUT_LIST_SWITCHED, permission="approvals.change_payoutpolicy", is_dangerous=True
+)
 # On the page of the merchant.
 PAYOUT_ACTS = (
-    ObjectAct(
+    _act(
         slug="add-payout-account",
         label=gettext_lazy("Add a payout account"),
         act=Act.PAYOUT_ACCOUNT_ADDED,
@@ -95,43 +79,41 @@ PAYOUT_ACTS = (
         explain=_explain_add,
         run=_add,
         form=PayoutAccountForm,
-        is_recorded_by_service=True,
     ),
-    ObjectAct(
+    _switch(
         slug="switch-payout-list-on",
         label=gettext_lazy("Switch the list on"),
-        act=Act.PAYOUT_LIST_SWITCHED,
-        permission="approvals.change_payoutpolicy",
         explain=_explain_restrict,
         run=partial(_restrict, True),
         is_possible=partial(_is_restricted, False),
-        is_dangerous=True,
-        is_recorded_by_service=True,
     ),
-    ObjectAct(
+    _switch(
         slug="switch-payout-list-off",
         label=gettext_lazy("Switch the list off"),
-        act=Act.PAYOUT_LIST_SWITCHED,
-        permission="approvals.change_payoutpolicy",
-        explain=_explain_lift,
+        explain=gettext_lazy(
+            "From now on, withdrawals and refunds of %(name)s may go to any account. Whoever has a key "
+            "of the merchant can send its money there, up to the limits."
+        ),
+        words={"name": "name"},
         run=partial(_restrict, False),
         is_possible=partial(_is_restricted, True),
-        is_dangerous=True,
-        is_recorded_by_service=True,
     ),
 )
 # On the page of the account.
 PAYOUT_ACCOUNT_ACTS = (
-    ObjectAct(
+    _act(
         slug="remove",
         label=gettext_lazy("Remove from the list at once"),
         act=Act.PAYOUT_ACCOUNT_REMOVED,
         permission="approvals.delete_payoutaccount",
-        explain=_explain_remove,
+        explain=gettext_lazy(
+            "If the list of %(name)s is on, no more money goes to this account. To use it again, "
+            "somebody must add it again, and its waiting period begins again."
+        ),
+        words={"name": "merchant.name"},
         run=_remove,
-        is_possible=_is_listed,
+        is_possible=lambda account, now: account.removed_at is None,
         is_dangerous=True,
-        is_recorded_by_service=True,
     ),
 )
 

@@ -1,12 +1,11 @@
 """What staff set about the fees of a merchant's bank, and how its page shows them."""
 
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from django import forms
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct, ReasonForm
@@ -20,13 +19,9 @@ from payments.fee_terms import MAX_FIXED, MAX_RATE, VAT_RATE, FeeTerms
 SHOWN = 3
 
 
-def _tomorrow() -> date:
-    return clock.now().astimezone(BANGKOK).date() + timedelta(days=1)
-
-
 class FeeForm(ReasonForm):
     starts_on = forms.DateField(
-        initial=_tomorrow,
+        initial=lambda: clock.now().astimezone(BANGKOK).date() + timedelta(days=1),
         widget=forms.DateInput(attrs={"type": "date"}),
         label=gettext_lazy("First day"),
         help_text=gettext_lazy("In Bangkok, tomorrow at the earliest: payments keep the fee of their day."),
@@ -58,14 +53,6 @@ class FeeForm(ReasonForm):
             del self.fields["is_of_standby"]
 
 
-def _explain(merchant: Merchant) -> str:
-    text = _(
-        "From the first day on, the balance of %(name)s gets each payment by QR code less this fee and its "
-        "VAT. Both are rounded to the satang, a half up. Earlier payments keep theirs."
-    )
-    return text % {"name": merchant.name}
-
-
 def _set(merchant: Merchant, values: dict[str, Any], now: datetime) -> FeeTerms:
     return fee_terms.set_terms(
         merchant,
@@ -84,7 +71,11 @@ FEE_ACTS = (
         label=gettext_lazy("Set the fees of the bank"),
         act=Act.FEES_SET,
         permission="payments.set_fees",
-        explain=_explain,
+        explain=gettext_lazy(
+            "From the first day on, the balance of %(name)s gets each payment by QR code less this fee "
+            "and its VAT. Both are rounded to the satang, a half up. Earlier payments keep theirs."
+        ),
+        words={"name": "name"},
         run=_set,
         form=FeeForm,
         is_recorded_by_service=True,

@@ -51,36 +51,9 @@ def _explain_refund(payment: Payment) -> str:
     )
 
 
-def _refund(payment: Payment, values: dict[str, Any], now: datetime) -> Refund:
-    return refunds.create(
-        merchant=payment.merchant,
-        payment_id=payment.id,
-        amount=values["amount"],
-        reason=values["kind"],
-        note=values["reason"][:255],
-        now=now,
-    )
-
-
-def _is_refundable(payment: Payment, now: datetime) -> bool:
-    return payment.status == PaymentStatus.SUCCEEDED and payment.refundable_amount > 0
-
-
-def _explain_expiry(payment: Payment) -> str:
-    return _("The code can no longer be paid, and the merchant gets payment.failed. Nothing can undo this.")
-
-
 def _expire(payment: Payment, values: dict[str, Any], now: datetime) -> None:
     assert payment.qr_code_id is not None, "only payments with a code are offered"
     qr_codes.expire(merchant=payment.merchant, qr_code_id=payment.qr_code_id, now=now)
-
-
-def _is_expirable(payment: Payment, now: datetime) -> bool:
-    return payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
-
-
-def _lift_hold(payment: Payment, values: dict[str, Any], now: datetime) -> None:
-    payments.lift_hold(payment.merchant, payment.id, now=now)
 
 
 PAYMENT_ACTS = (
@@ -90,8 +63,17 @@ PAYMENT_ACTS = (
         act=Act.REFUND_CREATED,
         permission="refunds.create_refund",
         explain=_explain_refund,
-        run=_refund,
-        is_possible=_is_refundable,
+        run=lambda payment, values, now: refunds.create(
+            merchant=payment.merchant,
+            payment_id=payment.id,
+            amount=values["amount"],
+            reason=values["kind"],
+            note=values["reason"][:255],
+            now=now,
+        ),
+        is_possible=lambda payment, now: (
+            payment.status == PaymentStatus.SUCCEEDED and payment.refundable_amount > 0
+        ),
         form=RefundForm,
         is_dangerous=True,
     ),
@@ -100,9 +82,13 @@ PAYMENT_ACTS = (
         label=gettext_lazy("Expire the code"),
         act=Act.CODE_EXPIRED,
         permission="qrcodes.expire_qrcode",
-        explain=_explain_expiry,
+        explain=gettext_lazy(
+            "The code can no longer be paid, and the merchant gets payment.failed. Nothing can undo this."
+        ),
         run=_expire,
-        is_possible=_is_expirable,
+        is_possible=lambda payment, now: (
+            payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
+        ),
         is_dangerous=True,
     ),
     ObjectAct(
@@ -110,10 +96,10 @@ PAYMENT_ACTS = (
         label=gettext_lazy("Lift the hold"),
         act=Act.HOLD_LIFTED,
         permission="payments.lift_hold",
-        explain=lambda payment: _(
+        explain=gettext_lazy(
             "The merchant gets payment.hold_lifted, and ships. Do it when you know who paid, and why."
         ),
-        run=_lift_hold,
+        run=lambda payment, values, now: payments.lift_hold(payment.merchant, payment.id, now=now),
         is_possible=lambda payment, now: payment.hold is not None,
     ),
 )

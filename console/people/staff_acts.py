@@ -1,13 +1,13 @@
 """What an admin can do to the login of a colleague."""
 
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from allauth.mfa.models import Authenticator
 from allauth.mfa.utils import is_mfa_enabled
 from allauth.socialaccount.models import SocialAccount
 from allauth.usersessions.models import UserSession
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from audit_trail.act_pages import ObjectAct
@@ -16,15 +16,6 @@ from console.people import sign_in
 from console.people.login_log import subject_of
 from core.observing import security_log
 from core.observing.security_log import SecurityEvent
-
-
-def _explain_reset(person: Any) -> str:
-    text = _(
-        "The app, the passkeys, the recovery codes and the company's login of %(name)s no longer work, "
-        "and all sessions end. At the next login, the password alone is enough to set up a new app. So "
-        "make sure that it is really %(name)s who asks."
-    )
-    return text % {"name": person.get_username()}
 
 
 def _reset(person: Any, values: dict[str, Any], now: datetime) -> None:
@@ -36,22 +27,9 @@ def _reset(person: Any, values: dict[str, Any], now: datetime) -> None:
     )
 
 
-def _is_enrolled(person: Any, now: datetime) -> bool:
-    return bool(is_mfa_enabled(person) or SocialAccount.objects.filter(user=person).exists())
-
-
-def _explain_end(person: Any) -> str:
-    sessions = _("All sessions of %(name)s end at once. Logging in again is possible.")
-    return sessions % {"name": person.get_username()}
-
-
 def _end(person: Any, values: dict[str, Any], now: datetime) -> None:
     sign_in.end_sessions(person)
     security_log.record_on_commit(SecurityEvent.SESSIONS_ENDED, subject=subject_of(person))
-
-
-def _has_sessions(person: Any, now: datetime) -> bool:
-    return bool(UserSession.objects.filter(user=person).exists())
 
 
 def _set_active(person: Any, is_active: bool) -> None:
@@ -63,48 +41,50 @@ def _set_active(person: Any, is_active: bool) -> None:
     security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject_of(person), changes=[change])
 
 
+_act = partial(ObjectAct, words={"name": "username"})
 STAFF_ACTS = (
-    ObjectAct(
+    _act(
         slug="disable",
         label=gettext_lazy("Disable"),
         act=Act.LOGIN_DISABLED,
         permission="auth.change_user",
-        explain=lambda person: (
-            _("%(name)s can no longer log in, and all sessions end. Roles and records stay.")
-            % {"name": person.get_username()}
-        ),
+        explain=gettext_lazy("%(name)s can no longer log in, and all sessions end. Roles and records stay."),
         run=lambda person, values, now: _set_active(person, False),
         is_possible=lambda person, now: person.is_active,
         is_dangerous=True,
     ),
-    ObjectAct(
+    _act(
         slug="enable",
         label=gettext_lazy("Enable"),
         act=Act.LOGIN_ENABLED,
         permission="auth.change_user",
-        explain=lambda person: (
-            _("%(name)s can log in again, with the same roles as before.") % {"name": person.get_username()}
-        ),
+        explain=gettext_lazy("%(name)s can log in again, with the same roles as before."),
         run=lambda person, values, now: _set_active(person, True),
         is_possible=lambda person, now: not person.is_active,
     ),
-    ObjectAct(
+    _act(
         slug="reset-second-step",
         label=gettext_lazy("Reset the second step"),
         act=Act.SECOND_FACTOR_RESET,
         permission="console.reset_second_factor",
-        explain=_explain_reset,
+        explain=gettext_lazy(
+            "The app, the passkeys, the recovery codes and the company's login of %(name)s no longer "
+            "work, and all sessions end. At the next login, the password alone is enough to set up a new "
+            "app. So make sure that it is really %(name)s who asks."
+        ),
         run=_reset,
-        is_possible=_is_enrolled,
+        is_possible=lambda person, now: (
+            is_mfa_enabled(person) or SocialAccount.objects.filter(user=person).exists()
+        ),
         is_dangerous=True,
     ),
-    ObjectAct(
+    _act(
         slug="end-sessions",
         label=gettext_lazy("End sessions"),
         act=Act.SESSIONS_ENDED,
         permission="console.end_sessions",
-        explain=_explain_end,
+        explain=gettext_lazy("All sessions of %(name)s end at once. Logging in again is possible."),
         run=_end,
-        is_possible=_has_sessions,
+        is_possible=lambda person, now: UserSession.objects.filter(user=person).exists(),
     ),
 )
