@@ -39,8 +39,6 @@ def _published() -> dict[str, bytes]:
 
 
 def _file(operation: Operation, name: str, content_type: str) -> View:
-    """The view of a document."""
-
     def view(request: HttpRequest) -> HttpResponse:
         return HttpResponse(_published()[name], content_type=content_type, headers=CACHED)
 

@@ -351,7 +351,6 @@ class ActPages(RecordedAdmin):
         context: dict[str, Any],
         template: str = "admin/act.html",
     ) -> HttpResponse:
-        """A page about an act."""
         return sites.page(
             request,
             template,

@@ -56,7 +56,6 @@ class AuditRecordAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
-        """With the name of each object."""
         super().prepare_rows(shown)
         for record, name in zip(shown, presentation.object_names(shown), strict=True):
             record.object_name = name

@@ -84,7 +84,6 @@ def object_names(records: Sequence[AuditRecord]) -> list[str]:
 
 
 def page_of(record: AuditRecord | Note) -> str | None:
-    """The address of the page of the object, or None if it has none."""
     try:
         return reverse(f"admin:{record.object_type.replace('.', '_')}_change", args=[quote(record.object_id)])
     except NoReverseMatch:

@@ -18,8 +18,6 @@ from core import request_context
 
 
 class _ActForm(NamedTuple):
-    """The form by which staff asked for an act."""
-
     act: Act
     reason: str
     token: UUID

@@ -26,12 +26,10 @@ def of_row(row: Model) -> Values:
 
 
 def of_form(fields: Mapping[str, Any], names: Iterable[str]) -> Values:
-    """The values of fields of a form."""
     return {name: HIDDEN if _is_hidden(name) else stored(name, fields.get(name)) for name in names}
 
 
 def changes(before: Values, after: Values) -> tuple[Values, Values]:
-    """The fields that differ, before and after."""
     names = [name for name in (before | after) if before.get(name) != after.get(name)]
     return {name: before.get(name) for name in names}, {name: after.get(name) for name in names}
 
@@ -42,7 +40,6 @@ def filled(values: Values) -> Values:
 
 
 def stored(name: str, value: Any) -> Any:
-    """A value as JSON stores it."""
     if isinstance(value, str) and name in NAME_FIELDS:
         return personal_data.masked_name(value)
     if isinstance(value, datetime):

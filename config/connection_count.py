@@ -20,7 +20,6 @@ COMMANDS = 5
 
 
 def of_web(processes: int, threads: int, card_concurrency: int) -> int:
-    """One web server."""
     return processes * (threads + concurrency.THREADS_PER_CALL * card_concurrency + MORE_IN_A_WEB_PROCESS)
 
 

@@ -58,7 +58,6 @@ env.ENVIRON = ChainMap(secrets_from_files(os.environ), os.environ)
 
 
 def read_variable(name: str, parse: Callable[..., Any], default: T) -> T:
-    """The variable as `parse` reads it, or its default."""
     try:
         value: T = parse(name, default=default)
     except (ValueError, KeyError, ImproperlyConfigured):

@@ -24,7 +24,6 @@ def now() -> datetime:
 
 
 def to_millisecond(at: datetime) -> datetime:
-    """`at` without microseconds."""
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 

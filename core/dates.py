@@ -67,7 +67,6 @@ def instant(text: str) -> datetime:
 
 
 def midnight(on: date, zone: tzinfo = BANGKOK) -> datetime:
-    """The instant at which the date begins."""
     try:
         return datetime.combine(on, time(), zone).astimezone(UTC)
     except OverflowError:

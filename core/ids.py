@@ -72,7 +72,6 @@ def find(value: str, prefix: str, query: Callable[[], T | None], not_found: type
 
 
 def random_text(length: int, alphabet: str = ALPHABET) -> str:
-    """`length` unguessable characters of `alphabet`."""
     # One random number: one for each character would take ten times as long.
     return written(secrets.randbelow(len(alphabet) ** length), length, alphabet)
 

@@ -74,7 +74,6 @@ def session_digest(key: str | None) -> str:
 
 
 def set_actor(actor: str, *, session: str = "", hides_personal_data: bool = False) -> None:
-    """Set the actor after authentication."""
     known = _current.get()
     _current.set(known._replace(actor=actor, session=session, hides_personal_data=hides_personal_data))
 

@@ -190,7 +190,6 @@ def _decrypt(token: str | bytes, keys: Sequence[bytes]) -> bytes:
 
 @lru_cache(maxsize=1)
 def _salt(process: int, period: int) -> bytes:
-    """The salt of this process in this period."""
     return os.urandom(SALT_BYTES)
 
 

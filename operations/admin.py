@@ -134,7 +134,6 @@ class SignedCloseAdmin(ReadOnlyAdmin):
         return close
 
     def _download(self, close: Any, file: str, content_type: str, content: bytes) -> HttpResponse:
-        """The file as a download, with its audit record."""
         details = {self.period: getattr(close, self.period), "file": file}
         recording.exported(close._meta.label_lower, details, str(close.pk))
         headers = {"Content-Disposition": f'attachment; filename="{self.file_name}-{close}.{file}"'}

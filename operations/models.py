@@ -77,7 +77,6 @@ class JobResult(models.TextChoices):
 
 class JobRunQuerySet(models.QuerySet["JobRun"]):
     def with_result(self, result: JobResult) -> Self:
-        """The runs that ended in this way."""
         if result == JobResult.NOT_ENDED:
             return self.filter(ended_at__isnull=True)
         ended = self.filter(ended_at__isnull=False)
@@ -249,7 +248,6 @@ class PaymentEvidence(KeyedRow):
 
     @property
     def context(self) -> str:
-        """The context of the encryption."""
         return f"{self.payment_id}:{self.seal_id}"
 
 

@@ -53,7 +53,6 @@ def run_once(limit: int = 100) -> int:
 
 
 def claim(limit: int) -> list[SandboxCallback]:
-    """Claim up to `limit` callbacks that are due."""
     due = SandboxCallback.objects.due()
     callbacks = due_work.claim(due, limit, due_at=Now() + LEASE, attempts=F("attempts") + 1)
     for callback in callbacks:

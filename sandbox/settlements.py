@@ -31,7 +31,6 @@ Json = dict[str, Any]
 
 
 def fees_of(amount: int, *, rounds_vat_up: bool = False) -> tuple[int, int]:
-    """The fee of a charge, and the VAT on the rounded fee."""
     fee = _half_up(amount * FEE_RATE)
     return fee, ceil(fee * VAT_RATE) if rounds_vat_up else _half_up(fee * VAT_RATE)
 

@@ -99,7 +99,6 @@ def _rows(page: Any, request: Any, max_rows: int) -> list[Any]:
 def respond(
     request: Any, name: str, period: str, file_type: FileType, write: Callable[[IO[bytes]], int]
 ) -> HttpResponse:
-    """The file that `write` makes, recorded as an export."""
     with tempfile.TemporaryFile() as file:
         rows = write(file)
         file.seek(0)

@@ -112,7 +112,6 @@ class NarrowedPages:
             return super().found_elsewhere(texts)  # type: ignore[misc]
 
     def record_search(self, details: dict[str, Any]) -> None:
-        """As `record_view`."""
         if request_context.current().actor.startswith("staff:"):
             with shop_fence.lifted():
                 super().record_search(details)  # type: ignore[misc]

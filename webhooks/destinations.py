@@ -106,7 +106,6 @@ def change(destination: Endpoint, *, now: datetime, status: str | None = None, *
 
 
 def _set(destination: Endpoint, **fields: Any) -> None:
-    """Check and set these fields."""
     is_line = destination.type == EndpointType.LINE
     if "to" in fields:
         destination.recipient = to = fields["to"].strip()

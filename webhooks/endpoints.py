@@ -243,7 +243,6 @@ def _disable(endpoint: Endpoint, reason: DisabledReason, now: datetime) -> None:
 
 
 def _enable(endpoint: Endpoint, now: datetime) -> None:
-    """Reset the health and enable the endpoint."""
     reset_health(endpoint, now)
     if endpoint.status == EndpointStatus.DISABLED:
         hold_or_fail_deliveries(endpoint, now)  # events that arrived while it was disabled

@@ -154,7 +154,6 @@ def build_ping(endpoint: Endpoint, now: datetime) -> Event:
 
 
 def subscriptions_of(merchant_ids: Iterable[str]) -> dict[str, list[Subscription]]:
-    """The subscriptions of each merchant."""
     found: dict[str, list[Subscription]] = {}
     endpoints = rows.run(
         "SELECT merchant_id, id, events FROM webhooks_endpoint"

@@ -84,7 +84,6 @@ ATTEMPTS = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("id"))
 
 
 def load_attempts(deliveries: Sequence[Delivery]) -> None:
-    """Read the attempts of these deliveries by one query."""
     prefetch_related_objects(deliveries, ATTEMPTS)
 
 

@@ -89,8 +89,6 @@ def _run(
 
 
 def note_acts(object_type: str) -> tuple[ObjectAct, ...]:
-    """The acts of the pages of this model."""
-
     def act(
         slug: str, label: Promise, kind: Act, codename: str, explain: Any, to: str | None = None, **more: Any
     ) -> ObjectAct:

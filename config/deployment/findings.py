@@ -64,6 +64,5 @@ def json_of(shown: Any) -> str:
 
 
 def exit_level(findings: Sequence[Finding]) -> Level:
-    """The worst level."""
     found = {each.level for each in findings}
     return next((level for level in (Level.PROBLEM, Level.WARNING) if level in found), Level.OK)

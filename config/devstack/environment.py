@@ -66,7 +66,6 @@ def write_env_file(folder: Path, environ: Mapping[str, str]) -> None:
 
 
 def read_env_file(folder: Path) -> dict[str, str]:
-    """What `write_env_file` wrote."""
     return dict(line.split("=", 1) for line in (folder / ENV_FILE).read_text().splitlines())
 
 

@@ -97,7 +97,6 @@ class Instance:
         return int(self.secret(key, ports.pick))
 
     def remember(self, name: str, value: Any) -> None:
-        """Store a value."""
         self.state[name] = value
         write_private(self.state_file, json.dumps(self.state, indent=2) + "\n")
 

@@ -31,7 +31,6 @@ def find_programs() -> Path:
 
 
 def major_version(programs: Path) -> int:
-    """The major version of the server in a folder."""
     return int(full_version(programs).split(".")[0])
 
 

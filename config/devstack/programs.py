@@ -36,7 +36,6 @@ class Account:
         return cls(entry.pw_uid, entry.pw_gid)
 
     def can_run(self, *command: str | Path) -> bool:
-        """Whether `command` succeeds for this account."""
         try:
             done = subprocess.run(
                 command, check=False, user=self.uid, group=self.gid, extra_groups=[], capture_output=True
@@ -46,7 +45,6 @@ class Account:
         return done.returncode == 0
 
     def own(self, folder: Path) -> None:
-        """Give a folder and all below it to this account."""
         for path in (folder, *folder.rglob("*")):
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
 

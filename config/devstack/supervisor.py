@@ -34,7 +34,6 @@ class StopRequestedError(Exception):
 
 
 def print_line(name: str, text: str) -> None:
-    """Print a line with the name of its program."""
     print_text(f"{name:<{NAME_WIDTH}} | {text}")
 
 

@@ -48,7 +48,6 @@ class Valkey:
         return Program(name="valkey", command=[find_server(), configuration], is_datastore=True)
 
     def is_ready(self) -> bool:
-        """Whether it answers."""
         with redis.Redis.from_url(self.url, socket_timeout=2) as client:
             try:
                 return bool(client.ping())

@@ -181,7 +181,6 @@ class ApprovalAdmin(NotedPages, ActingAdmin):
         return of_mode(rows, mode)
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
-        """With the balance of the merchant."""
         super().prepare_rows(shown)
         balances = ledger.balances({row.merchant_id for row in shown if row.merchant_id})
         for row in shown:
@@ -210,7 +209,6 @@ class ApprovalAdmin(NotedPages, ActingAdmin):
 
     @admin.display(description=gettext_lazy("balance"))
     def balance(self, row: Any) -> str | None:
-        """The balance, or the debt if there is one."""
         if row.balance and row.balance.debt:
             return format_html("{}<br>{}", _("debt"), debt(row.balance))
         return money.display(row.balance.available) if row.balance else None

@@ -90,8 +90,6 @@ COMPANIES: dict[str, Promise] = {
 
 
 class Month(Period):
-    """A whole month."""
-
     def __str__(self) -> str:
         return f"{self.first:%Y-%m}"
 

@@ -76,7 +76,6 @@ def withheld(report: MerchantMonth) -> list[tuple[str, int, int]]:
 
 
 def sheets(report: MerchantMonth, month: Month, now: datetime) -> list[Sheet]:
-    """The tables of one merchant."""
     pack, sum_of = Pack(report, month, month.until(now)), report.sum_of
     at, payment, reference, kind = _("Time (Bangkok)"), _("Payment"), _("Reference"), _("Kind")
     bank, company, amount = _("Bank"), _("Bank or acquirer"), _("Amount")

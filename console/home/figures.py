@@ -122,8 +122,6 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class MerchantFigures:
-    """What one merchant received in a period."""
-
     id: str
     name: str
     payments: int
@@ -210,7 +208,6 @@ def _sum(found: Iterable[Any], list_name: str, kinds: list[str]) -> Sum:
 
 
 def _utc_day(at: datetime) -> datetime:
-    """The beginning of the UTC day of an instant."""
     return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 

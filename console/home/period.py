@@ -41,7 +41,6 @@ class Period:
         return HOUR if (self.last - self.first).days < MAX_DAYS_BY_HOUR else DAY
 
     def instants(self) -> Iterator[datetime]:
-        """The beginning of each bar."""
         at = self.start
         while at < self.end:
             yield at

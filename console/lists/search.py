@@ -62,7 +62,6 @@ class Found:
 
 
 def lists(site: Any, request: HttpRequest) -> list[Any]:
-    """The lists of a site that this person may search."""
     found = (site._registry[apps.get_model(label)] for label in site.searched)
     return [each for each in found if each.has_view_permission(request)]
 

@@ -72,8 +72,6 @@ class ShownKey:
 
 
 class MerchantPageAdmin(MerchantAdmin):
-    """The page that shows all of a merchant."""
-
     change_form_template = "admin/merchant.html"
     object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + fee_acts.FEE_ACTS + PAYOUT_ACTS
     object_acts += PAYOUT_SCHEDULE_ACTS

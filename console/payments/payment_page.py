@@ -33,8 +33,6 @@ REVERSED = _("Reversed by the bank")
 
 
 class PaymentPageAdmin(EvidencePages, NotedPages, PaymentAdmin):
-    """The page that shows all of a payment."""
-
     change_form_template = "admin/payment.html"
     object_acts = PAYMENT_ACTS + note_acts("payments.payment")
 

@@ -279,7 +279,6 @@ def _of_debt(withdrawal: Withdrawal) -> Summary | None:
 
 
 def _of_order(order_id: str, now: datetime) -> Summary:
-    """How the order to the bank stands."""
     order = Transfer.objects.filter(pk=order_id).first()
     if order is None or order.state != TransferState.SUBMITTED:
         return _of_pause() or (order and _of_unsent(order, now)) or Summary(explanations.SENT_SOON, "wait")
@@ -338,7 +337,6 @@ def of_bank_transaction(found: BankTransaction, now: datetime) -> Summary:
 
 
 def _of_pause() -> Summary | None:
-    """All outgoing money is paused."""
     period = safe_mode.current()
     if period is None:
         return None

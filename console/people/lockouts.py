@@ -97,7 +97,6 @@ def lift_address(network: str) -> bool:
 
 @permission_required("console.lift_lockout", raise_exception=True)
 def lift_page(request: HttpRequest) -> HttpResponse:
-    """Lift the lockout of a colleague."""
     form = LiftForm(request.POST or None)
     if form.is_valid():
         person = form.cleaned_data["username"]

@@ -151,7 +151,6 @@ def table() -> str:
 
 
 def shop_table() -> str:
-    """The same of the people of a merchant."""
     return "\n".join([*_head(ShopRole), *(_line(act, ShopRole) for act in SHOP_ACTS)]) + "\n"
 
 

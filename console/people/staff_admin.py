@@ -39,8 +39,6 @@ GRANT_FIELDS = ("groups", "user_permissions", "permissions")
 
 
 class PermissionField(forms.ModelMultipleChoiceField[Any]):
-    """Shows a permission in the words of `console.people.roles`."""
-
     def label_from_instance(self, obj: Any) -> str:
         act = roles.ACTS_BY_PERMISSION.get(f"{obj.content_type.app_label}.{obj.codename}")
         if act is None:

@@ -25,8 +25,6 @@ MAX_ROWS = 50
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the page shows of the acquirer."""
-
     name: str
     summary: Summary
     owed: OnTheWay

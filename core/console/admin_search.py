@@ -84,7 +84,6 @@ class SearchedList(admin.ModelAdmin[Any]):
         """Record that a search by a name or digits found rows."""
 
     def search_help(self) -> str:
-        """Which fields the search reads."""
         names = [each.lstrip("=^").partition("__")[0] for each in (*self.search_fields, *self.scanned_fields)]
         labels = dict.fromkeys(filter(None, map(self._label_of, names)))
         return gettext("Search by %(fields)s.") % {"fields": ", ".join(labels)} if labels else ""

@@ -27,7 +27,6 @@ def month_of(at: datetime) -> date:
 
 
 def later(month: date, count: int) -> date:
-    """The month `count` months later."""
     years, index = divmod(month.month - 1 + count, 12)
     return date(month.year + years, index + 1, 1)
 

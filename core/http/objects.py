@@ -108,7 +108,6 @@ class Declared(NamedTuple):
 
 
 def fields_of(shape: ObjectType) -> dict[str, Declared]:
-    """The fields of an object in their order."""
     return {name: read(hint) for name, hint in get_type_hints(shape, include_extras=True).items()}
 
 

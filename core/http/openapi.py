@@ -49,8 +49,6 @@ class Signature(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The body of a request."""
-
     serializer: SerializerType
     example: Mapping[str, Any]
 

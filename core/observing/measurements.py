@@ -82,14 +82,12 @@ os.register_at_fork(after_in_child=OF_PROCESS.forget)
 
 
 def add_request(request: HttpRequest, status: int, seconds: float) -> None:
-    """Count a request that has its response."""
     method = str(request.method)
     labels = (method if method in METHODS else OTHER_METHOD, request_route(request), str(status))
     OF_PROCESS.add(HTTP_REQUEST, labels, seconds)
 
 
 def request_route(request: HttpRequest) -> str:
-    """The template of the path."""
     if request.resolver_match is not None:
         return route_label(request.resolver_match.route)
     return STATIC if request.path_info.startswith(settings.STATIC_URL) else UNKNOWN

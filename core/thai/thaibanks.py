@@ -29,7 +29,6 @@ class Bank:
 
     @property
     def local_name(self) -> str:
-        """The name in the language of the reader."""
         return self.name_th if translation.get_language() == "th" else self.name
 
 

@@ -62,7 +62,6 @@ class JobQueue:
     max_running: int = 1
 
     def open_jobs(self) -> QuerySet[Any]:
-        """The jobs that wait or run."""
         return self.model._default_manager.filter(state__in=OPEN_STATES)
 
     @transaction.atomic

@@ -80,7 +80,6 @@ class SentinelUrl:
 
     @property
     def is_verified(self) -> bool:
-        """Whether the certificates of the servers are verified."""
         return bool(self.tls) and self.tls.get("ssl_cert_reqs", "required") == "required"
 
     def sentinel_options(self, seconds: float) -> dict[str, Any]:

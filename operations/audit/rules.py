@@ -82,7 +82,6 @@ class AuditRule:
 
 
 def read(*files: str) -> list[AuditRule]:
-    """The rules of these files, in their order."""
     rules, words = [], dict(WORDS)
     for file in ("shared", *files):
         _, *parts = BLOCK.split((Path(__file__).parent / "sql" / f"{file}.sql").read_text())

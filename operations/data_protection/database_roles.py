@@ -97,7 +97,6 @@ def grant() -> None:
 
 
 def statements() -> Iterator[str]:
-    """The SQL of all grants."""
     kept = _rights_of_other_releases()  # read before anything is revoked
     yield f"REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {APPLICATION}, {REPORTS}"
     yield f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {APPLICATION}, {REPORTS}"

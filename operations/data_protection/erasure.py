@@ -127,7 +127,6 @@ def erase_recorded(selection: Selection, *, by: str, reason: str) -> Counts:
 
 
 def not_finished(selection: Selection) -> Iterator[str]:
-    """The ids of what has not ended."""
     pending = Payment.objects.filter(pk__in=selection.payment_ids, status=PaymentStatus.PENDING)
     yield from _ids(pending)
     yield from _ids(BankTransaction.objects.filter(MOVING, pk__in=selection.bank_transaction_ids))

@@ -51,7 +51,6 @@ def sealed_columns() -> dict[type[Model], list[str]]:
 
 
 def _tokens(value: Any) -> list[Any]:
-    """The tokens in a column."""
     if isinstance(value, dict):
         return [each for each in value.values() if str(each).startswith(vault.PREFIX)]
     return [bytes(value) if isinstance(value, memoryview) else value] if value else []

@@ -53,7 +53,6 @@ class FenceMissing(Exception):
 
 
 def narrowed(found: QuerySet[Any], merchant_id: str) -> QuerySet[Any]:
-    """The rows of this merchant."""
     return found.filter(**{PATHS[found.model._meta.label_lower]: merchant_id})
 
 

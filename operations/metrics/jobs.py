@@ -24,6 +24,5 @@ def read() -> Iterator[Metric]:
 
 
 def _newest(**conditions: str) -> dict[str, JobRun]:
-    """The newest run of each job that has ended."""
     ended = JobRun.objects.filter(ended_at__isnull=False, **conditions).order_by("-started_at")
     return {job.value: run for job in NightlyJob if (run := ended.filter(job=job).first()) is not None}

@@ -74,7 +74,6 @@ class Reporter(threading.Thread):
 
 
 def add(taken: dict[Key, tuple[int, float]]) -> None:
-    """Add numbers to those in the database."""
     # In one order, so that two processes cannot deadlock.
     added = [
         (key.name, json.dumps(key.labels), key.bucket, count, seconds)

@@ -30,8 +30,6 @@ HEALTH_FIELDS = [field.attname for field in EndpointHealth._meta.concrete_fields
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """The result of one post."""
-
     lease: Lease
     post_result: client.PostResult
     started_at: datetime

@@ -265,7 +265,6 @@ def _dispatcher() -> Dispatcher:
 
 
 def drain(*, now: Clock = clock.now) -> int:
-    """Deliver what is due with the dispatcher of this process."""
     return _dispatcher().drain(now)
 
 

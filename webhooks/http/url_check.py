@@ -83,7 +83,6 @@ class Target:
 
     @cached_property
     def address(self) -> Address | None:
-        """The host as an address, or None for a name."""
         return _literal(self.host)
 
     @property
@@ -137,7 +136,6 @@ def parse_target(url: str, policy: UrlPolicy) -> Target:
 
 
 def is_allowed(address: Address, target: Target, policy: UrlPolicy) -> bool:
-    """Whether this target may be reached at this address."""
     if any(unwrap(address) in network for network in policy.allowed_networks):
         return True
     return is_public(address) and not target.needs_allowed_network(policy)

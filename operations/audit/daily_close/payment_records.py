@@ -62,8 +62,6 @@ def hash_of(opening: Opening) -> str:
 
 
 def text_of(record: Record, seed: str) -> str:
-    """The text that is signed."""
-
     def closed(hidden: Hidden) -> dict[str, str]:
         return {form: hash_of(opening) for form, opening in hidden.openings(seed).items()}
 

@@ -187,6 +187,5 @@ def first_entry(*, is_sandbox: bool = False) -> datetime | None:
 
 
 def accounts_of(*, is_sandbox: bool) -> dict[str, object]:
-    """The values of ACCOUNTS."""
     types = [*EXTERNAL_ACCOUNT_TYPES, AccountType.SUSPENSE]
     return {"types": types, "sandbox": SANDBOX, "is_sandbox": is_sandbox}

@@ -35,7 +35,6 @@ def due(now: datetime) -> dict[str, Any]:
 
 
 def shown(body: dict[str, Any]) -> dict[str, Any]:
-    """The tables of a month, closed or not."""
     names = dict(Category.choices)
     lines = [each | {"category": names.get(each["category"], _("Open"))} for each in body["statement_lines"]]
     return {"tables": tables(body), "lines": lines, "corrections": body["corrections"]}

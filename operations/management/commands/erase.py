@@ -47,7 +47,6 @@ class Command(SealingCommand):
 
 
 def _text(counts: Counts) -> str:
-    """One line for each model."""
     lines = [f"{name}: {number} rows" for name, number in sorted(counts.items())]
     return "\n".join(lines) or "Everything of this payer has been erased before."
 
