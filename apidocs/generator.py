@@ -137,10 +137,7 @@ class OperationSchema(AutoSchema):
             names += ["Ignored-Parameters", *LIMIT_HEADERS]
         if self.is_once:
             names.append("Idempotent-Replayed")
-        response: Json = {
-            "description": HTTPStatus(status).phrase,
-            "headers": error_responses.headers(names),
-        }
+        response: Json = {"description": HTTPStatus(status).phrase, "headers": error_responses.headers(names)}
         if content:
             response["content"] = content
         if links:

@@ -71,8 +71,7 @@ class TooManyWebhooks(StateError):
 
 
 InvalidSince = invalid_field(
-    "since",
-    "a date (2026-11-21) or a time (2026-11-21T10:00:00Z), not of the Buddhist calendar",
+    "since", "a date (2026-11-21) or a time (2026-11-21T10:00:00Z), not of the Buddhist calendar"
 )
 InvalidStatus = invalid_field("status", "active or disabled")
 InvalidEvents = invalid_field("events", f"a list of at least one of {', '.join(EventType)}")

@@ -12,13 +12,7 @@ from typing import Any
 from django.conf import settings as django_settings
 
 from config.devstack import StartError
-from config.devstack.environment import (
-    environment,
-    has_separate_workers,
-    port,
-    read_env_file,
-    write_env_file,
-)
+from config.devstack.environment import environment, has_separate_workers, port, read_env_file, write_env_file
 from config.devstack.instance import STATE_FILE, Instance, data_dir, private
 from config.devstack.ports import LOOPBACK
 from config.devstack.postgres import Cluster, make_service_role

@@ -171,11 +171,7 @@ class Pack:
         found = Settlement.objects.filter(condition, merchant=self.report.merchant, created_at__lt=self.until)
         for each in found.select_related("transfer").order_by("created_at", "pk"):
             at = each.arrived_at if each.arrived_at and each.arrived_at < self.until else None
-            cells = [
-                monthly.company_of(f"acquirer:{each.transfer.acquirer}"),
-                _time(at),
-                each.payment_count,
-            ]
+            cells = [monthly.company_of(f"acquirer:{each.transfer.acquirer}"), _time(at), each.payment_count]
             amounts = [each.gross_amount, each.fee, each.fee_vat, each.net_amount]
             yield [each.pk, *cells, *map(_baht, amounts)]
 

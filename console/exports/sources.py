@@ -34,10 +34,7 @@ PDF = FileType("pdf", "application/pdf", is_text=False)
 JSON = FileType("json", "application/json", is_text=True)
 FILE_TYPES = {each.name: each for each in (CSV, XLSX, ZIP, PDF, JSON)}
 # Payments in a file: 60 MB of memory, and 20 s of CPU.
-MAX_EVIDENCE = {
-    "json": (10_000, ExportFailure.TOO_LARGE),
-    "pdf": (200, ExportFailure.TOO_LONG_TO_PRINT),
-}
+MAX_EVIDENCE = {"json": (10_000, ExportFailure.TOO_LARGE), "pdf": (200, ExportFailure.TOO_LONG_TO_PRINT)}
 # Each page is a statement of its own that continues after the last primary key, so none reads skipped rows.
 PAGE_ROWS = 2_000
 COUNT_SECONDS = 10

@@ -40,11 +40,7 @@ class FeeForm(ReasonForm):
         initial=0,
         label=gettext_lazy("Of the amount (%)"),
     )
-    has_vat = forms.BooleanField(
-        required=False,
-        initial=True,
-        label=gettext_lazy("7 % VAT on the fee"),
-    )
+    has_vat = forms.BooleanField(required=False, initial=True, label=gettext_lazy("7 % VAT on the fee"))
     is_of_standby = forms.BooleanField(required=False, label=gettext_lazy("Of payments at the stand-by"))
 
     def __init__(self, row: Merchant, data: Any = None, *, user: Any) -> None:

@@ -66,10 +66,7 @@ class GrantingAdmin(RecordedAdmin):
         if db_field.name == "groups":
             kwargs["queryset"] = grants.offered_groups(request.user)
         else:
-            kwargs |= {
-                "queryset": grants.offered_permissions(request.user),
-                "form_class": PermissionField,
-            }
+            kwargs |= {"queryset": grants.offered_permissions(request.user), "form_class": PermissionField}
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
 

@@ -228,12 +228,7 @@ def initial(field: str, states: Collection[Any], *, noun: str) -> Refuse:
 
 
 def set_once(
-    field: str,
-    message: str,
-    *,
-    is_text: bool = False,
-    erasable_if: str = "",
-    is_forbidden: bool = False,
+    field: str, message: str, *, is_text: bool = False, erasable_if: str = "", is_forbidden: bool = False
 ) -> Refuse:
     """A column that is filled once; from then on it never changes. `is_text`: empty is '' and not NULL.
 

@@ -105,10 +105,7 @@ def _content(day: date, previous: DailyClose | None, now: datetime) -> dict[str,
         "accounts": [each.as_json() for each in accounts],
         "merchants": totals.by_merchant(accounts),
         "banks": totals.by_bank(accounts),
-        "ledger": {
-            "entries": sum(each.entries for each in accounts),
-            "hash": totals.entries_hash(day),
-        },
+        "ledger": {"entries": sum(each.entries for each in accounts), "hash": totals.entries_hash(day)},
         "audit_trail": {"number": head.number, "hash": head.hash} if head else None,
         "previous": {"number": previous.number, "hash": previous.hash} if previous else None,
     }

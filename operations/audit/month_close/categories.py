@@ -52,12 +52,7 @@ OF_JOURNALS: dict[str, Category] = {
 }
 # Entries of a fee have an account of their own. A transfer settles them.
 OF_FEES = {AccountType.FEES: Category.FEE, AccountType.FEE_VAT: Category.VAT}
-FEE_JOURNALS = (
-    JournalType.PAYMENT,
-    JournalType.FEE,
-    JournalType.FEE_ADDED,
-    JournalType.FEE_RETURNED,
-)
+FEE_JOURNALS = (JournalType.PAYMENT, JournalType.FEE, JournalType.FEE_ADDED, JournalType.FEE_RETURNED)
 # What a line of a statement belongs to, by the state of its bank transaction or else by its match result.
 OF_LINES: dict[str, Category] = {
     MatchResult.APPLIED: Category.PAYMENT,
