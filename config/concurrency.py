@@ -94,7 +94,8 @@ class Limits:
     async def acquire(self, meta: Mapping[str, Any], held: ExitStack) -> None:
         """Take the slots that the request needs, until the end of `held`. Raises OverloadedError."""
         if meta["PATH_INFO"].startswith(PREFIXES):
-            if _is_anonymous(meta):
+            cookies = parse_cookie(meta.get("HTTP_COOKIE", ""))
+            if meta["PATH_INFO"] in LOGIN_PATHS or settings.SESSION_COOKIE_NAME not in cookies:
                 await self._anonymous.acquire(held)
             await self._pages.acquire(held)
         elif uploads.kind_of(meta) is UploadKind.CLAIM:
@@ -109,8 +110,3 @@ class Limits:
             if "limit=" in meta["QUERY_STRING"]:
                 await self._lists.acquire(key, held)
             await self._keys.acquire(key, held)
-
-
-def _is_anonymous(meta: Mapping[str, Any]) -> bool:
-    cookies = parse_cookie(meta.get("HTTP_COOKIE", ""))
-    return meta["PATH_INFO"] in LOGIN_PATHS or settings.SESSION_COOKIE_NAME not in cookies

@@ -26,7 +26,7 @@ def of_web(processes: int, threads: int, card_concurrency: int) -> int:
 def of_worker(worker: Worker) -> int:
     """One worker process. While Redis or beat is away, each task of its queues has a thread more."""
     tasks = [task for _, task, _, queue in BEAT_SCHEDULE if queue in worker.queues]
-    return worker.threads + MORE_IN_A_WORKER + sum(not heartbeats.is_of_queue(task) for task in tasks)
+    return worker.threads + MORE_IN_A_WORKER + sum(not task.startswith(heartbeats.TASK) for task in tasks)
 
 
 def of_deployment(web: int, workers: Iterable[Worker] = tuple(WORKERS.values())) -> int:

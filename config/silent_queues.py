@@ -63,7 +63,7 @@ class SilentQueues(threading.Thread):
         for entry in self.app.conf.beat_schedule.values():
             task = entry["task"]
             # The heartbeat must keep telling that the queue is silent.
-            if entry["options"]["queue"] not in queues or heartbeats.is_of_queue(task):
+            if entry["options"]["queue"] not in queues or task.startswith(heartbeats.TASK):
                 continue
             if now < self._due_at.get(task, 0) or (task in self._runs and not self._runs[task].done()):
                 continue

@@ -18,9 +18,10 @@ from payments.models import PaymentStatus
 
 # Of a message. The JSON has all of it.
 MAX_PRINTED = 3_000
-Fact = tuple[str, str]
 Record = dict[str, Any]
 Openings = dict[str, Opening]
+Facts = Iterator[tuple[str, str | None]]
+"""The page leaves out what is empty."""
 
 
 def write(pack: EvidenceObject) -> bytes:
@@ -38,7 +39,7 @@ def write(pack: EvidenceObject) -> bytes:
 def _add(document: Document, payment: PaymentEvidence, seal: EvidenceSeal) -> None:
     record, opened = orjson.loads(payment["text"]), payment["opened"]
     document.heading(f"{_('Payment')} {record['payment']['payment_id']}")
-    document.facts(_order(record["payment"], opened))
+    document.facts((name, value) for name, value in _order(record["payment"], opened) if value)
     for title, rows, facts in (
         (_("Bank transactions"), record["bank_transactions"], _bank_transaction),
         (_("Messages of banks"), record["messages"], _message),
@@ -52,7 +53,7 @@ def _add(document: Document, payment: PaymentEvidence, seal: EvidenceSeal) -> No
         if rows:
             document.heading(title, room=20)
         for row in rows:
-            document.facts(facts(row, opened))
+            document.facts((name, value) for name, value in facts(row, opened) if value)
             document.ln(2)
     document.heading(_("Proof"), room=60)
     document.facts(_proof(payment, seal))
@@ -63,43 +64,35 @@ def _add(document: Document, payment: PaymentEvidence, seal: EvidenceSeal) -> No
     document.add_line(text, small=True)
 
 
-def _order(payment: Record, opened: Openings) -> Iterator[Fact]:
+def _order(payment: Record, opened: Openings) -> Facts:
     merchant, code, received = payment["merchant"], payment["code"] or {}, payment["amount_received"]
-    yield from _facts(
-        {
-            _("Merchant"): f"{merchant['name']} {merchant['tax_id']} {merchant['merchant_id']}",
-            _("Amount"): money.with_code(payment["amount"]),
-            _("Amount received"): money.with_code(payment["amount"] if received is None else received),
-            _("Refunded"): money.with_code(payment["amount_refunded"]),
-            _("Status"): _(str(PaymentStatus(payment["status"]).label)),
-            _("Created"): _time(payment["created_at"]),
-            _("Paid at"): _time(payment["completed_at"]),
-            _("Reference"): payment["reference"],
-            _("Bank reference"): payment["bank_reference"],
-            _("QR code"): code.get("qr_data"),
-            _("Reference in the code"): code.get("reference1"),
-            _("Customer"): _shown(payment["client_name"], opened),
-            _("Account of the customer"): _shown(payment["client_bank_account"], opened),
-            _("Description"): _shown(payment["description"], opened),
-        }
-    )
+    yield _("Merchant"), f"{merchant['name']} {merchant['tax_id']} {merchant['merchant_id']}"
+    yield _("Amount"), money.with_code(payment["amount"])
+    yield _("Amount received"), money.with_code(payment["amount"] if received is None else received)
+    yield _("Refunded"), money.with_code(payment["amount_refunded"])
+    yield _("Status"), _(str(PaymentStatus(payment["status"]).label))
+    yield _("Created"), _time(payment["created_at"])
+    yield _("Paid at"), _time(payment["completed_at"])
+    yield _("Reference"), payment["reference"]
+    yield _("Bank reference"), payment["bank_reference"]
+    yield _("QR code"), code.get("qr_data")
+    yield _("Reference in the code"), code.get("reference1")
+    yield _("Customer"), _shown(payment["client_name"], opened)
+    yield _("Account of the customer"), _shown(payment["client_bank_account"], opened)
+    yield _("Description"), _shown(payment["description"], opened)
 
 
-def _bank_transaction(row: Record, opened: Openings) -> Iterator[Fact]:
-    yield from _facts(
-        {
-            _("Bank reference"): f"{row['bank']} {row['bank_reference']}",
-            _("Amount"): f"{money.with_code(row['amount'])} ({row['kind']})",
-            _("Paid at"): _time(row["paid_at"]),
-            _("Reported at"): _time(row["received_at"]),
-            _("Payer"): _shown(row["payer_name"], opened),
-            _("Account of the payer"): _shown(row["payer_account"], opened),
-            _("Bank of the payer"): row["payer_bank_code"],
-        }
-    )
+def _bank_transaction(row: Record, opened: Openings) -> Facts:
+    yield _("Bank reference"), f"{row['bank']} {row['bank_reference']}"
+    yield _("Amount"), f"{money.with_code(row['amount'])} ({row['kind']})"
+    yield _("Paid at"), _time(row["paid_at"])
+    yield _("Reported at"), _time(row["received_at"])
+    yield _("Payer"), _shown(row["payer_name"], opened)
+    yield _("Account of the payer"), _shown(row["payer_account"], opened)
+    yield _("Bank of the payer"), row["payer_bank_code"]
 
 
-def _message(row: Record, opened: Openings) -> Iterator[Fact]:
+def _message(row: Record, opened: Openings) -> Facts:
     """A message, or a line of a statement."""
     source = row.get("source") or f"{row['file_sha256']} ({row['line_number']})"
     yield row["bank"], f"{_time(row.get('received_at') or row['created_at'])} {source}"
@@ -112,13 +105,13 @@ def _message(row: Record, opened: Openings) -> Iterator[Fact]:
     yield _("Message"), message.decode("utf-8", "backslashreplace")[:MAX_PRINTED]
 
 
-def _other(row: Record, opened: Openings) -> list[Fact]:
+def _other(row: Record, opened: Openings) -> Facts:
     """One line: the fields as the signed text has them, amounts in baht."""
     shown = {name: money.with_code(value) if name == "amount" else value for name, value in row.items()}
-    return [("", ", ".join(f"{name}: {value}" for name, value in shown.items() if value not in (None, "")))]
+    yield "", ", ".join(f"{name}: {value}" for name, value in shown.items() if value not in (None, ""))
 
 
-def _proof(payment: PaymentEvidence, seal: EvidenceSeal) -> list[Fact]:
+def _proof(payment: PaymentEvidence, seal: EvidenceSeal) -> list[tuple[str, str]]:
     body = orjson.loads(seal["body"])
     trail = body["audit_trail"]
     return [
@@ -143,7 +136,3 @@ def _shown(hidden: dict[str, str] | None, opened: Openings) -> str | None:
 def _time(text: str | None) -> str | None:
     """In Bangkok."""
     return f"{clock.display(datetime.fromisoformat(text))} +07:00" if text else None
-
-
-def _facts(values: dict[str, str | None]) -> Iterator[Fact]:
-    return ((name, value) for name, value in values.items() if value)

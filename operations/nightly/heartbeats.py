@@ -20,8 +20,3 @@ def silent(*, now: datetime) -> dict[str, bool]:
     last_seen = dict(Heartbeat.objects.values_list("name", "recorded_at"))
     oldest = now - SILENT_AFTER
     return {name: name not in last_seen or last_seen[name] < oldest for name in (BEAT, *settings.QUEUES)}
-
-
-def is_of_queue(task: str) -> bool:
-    """Whether a task records the heartbeat of a queue."""
-    return task.startswith(TASK)

@@ -3,12 +3,12 @@
 import hashlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 from django.db import connection
 
-from core import clock
+from core import dates
 from core.database import rows
 from ledger.models import EXTERNAL_ACCOUNT_TYPES
 
@@ -56,8 +56,7 @@ class AccountTotals:
 
 def bounds(day: date) -> tuple[datetime, datetime]:
     """The first instant of a day in Bangkok, and the first one after it."""
-    start = datetime(day.year, day.month, day.day, tzinfo=clock.BANGKOK).astimezone(UTC)
-    return start, start + timedelta(days=1)
+    return dates.midnight(day), dates.end_of(day)
 
 
 def opening_balances(start: datetime) -> dict[str, int]:
