@@ -10,12 +10,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord, ChainLink, UnchainedRecord
+from core.database import rows
 
 # Any constant. Tasks that chain take turns under this advisory lock.
 CHAIN_LOCK_ID = 7_218_440_611
@@ -50,10 +51,8 @@ def chain_waiting() -> int:
 
 @transaction.atomic
 def _chain_batch() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [CHAIN_LOCK_ID])
-        if not cursor.fetchone()[0]:
-            return 0
+    if not rows.run("SELECT pg_try_advisory_xact_lock(%s)", [CHAIN_LOCK_ID]).fetchone()[0]:
+        return 0
     waiting = list(UnchainedRecord.objects.order_by("pk").values_list("pk", flat=True)[:BATCH])
     links = _links(AuditRecord.objects.filter(pk__in=waiting).order_by("pk"))
     ChainLink.objects.bulk_create(links)

@@ -58,12 +58,8 @@ def recorded(
         stored = None if row is None else _stored_values(row)
         yield recording
         assert recording.row is not None, "a recorded act names its object"
-        before: dict[str, Any] = {}
         after = _stored_values(recording.row)
-        if stored is None:
-            after = values.filled(after)
-        else:
-            before, after = values.changes(stored, after)
+        before, after = ({}, values.filled(after)) if stored is None else values.changes(stored, after)
         after |= values.stored("", recording.details)
         write(recording.act, recording.row, before=before, after=after, reason=reason, form_token=form_token)
 
@@ -104,47 +100,21 @@ def write(
         reason, form_token = form.reason, form.token
     object_type = row._meta.label_lower
     merchant_id = row.pk if object_type == "merchants.merchant" else getattr(row, "merchant_id", None)
-    return _insert(
-        act,
-        object_type,
-        str(row.pk),
-        merchant_id or "",
-        before=before,
-        after=after,
-        reason=reason,
-        form_token=form_token,
-    )
+    changed = {"before": before or {}, "after": after or {}}
+    told = {"reason": reason.strip(), "form_token": form_token}
+    return _insert(act, object_type, str(row.pk), merchant_id=merchant_id or "", **changed, **told)
 
 
 def write_erasure(object_type: str, details: Values, *, reason: str) -> AuditRecord:
     """Record that personal data was erased. The record says how much and why, and not whose."""
-    return _insert(Act.ERASED, object_type, "", "", after=values.stored("", details), reason=reason)
+    return _insert(Act.ERASED, object_type, after=values.stored("", details), reason=reason.strip())
 
 
-def _insert(
-    act: Act,
-    object_type: str,
-    object_id: str,
-    merchant_id: str,
-    *,
-    before: Values | None = None,
-    after: Values | None = None,
-    reason: str = "",
-    form_token: UUID | None = None,
-) -> AuditRecord:
+def _insert(act: Act, object_type: str, object_id: str = "", **fields: Any) -> AuditRecord:
     now = request_context.current()
+    caused = request_context.columns() | {"address": now.address, "session": now.session}
     return AuditRecord.objects.create(
-        **request_context.columns(),
-        act=act,
-        object_type=object_type,
-        object_id=object_id,
-        merchant_id=merchant_id,
-        before=before or {},
-        after=after or {},
-        reason=reason.strip(),
-        address=now.address,
-        session=now.session,
-        form_token=form_token,
+        act=act, object_type=object_type, object_id=object_id, **caused, **fields
     )
 
 
@@ -156,12 +126,12 @@ def _stored_values(row: Model) -> Values:
 
 def viewed(object_type: str, object_id: str) -> None:
     """It locks nothing that another page waits for."""
-    _insert(Act.VIEWED, object_type, object_id, "")
+    _insert(Act.VIEWED, object_type, object_id)
 
 
 def searched(object_type: str, details: Values) -> None:
-    _insert(Act.SEARCHED, object_type, "", "", after=values.stored("", details))
+    _insert(Act.SEARCHED, object_type, after=values.stored("", details))
 
 
 def exported(object_type: str, details: Values, object_id: str = "") -> None:
-    _insert(Act.EXPORTED, object_type, object_id, "", after=values.stored("", details))
+    _insert(Act.EXPORTED, object_type, object_id, after=values.stored("", details))

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 
 import orjson
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from core import clock, ids, money
+from core.database import rows
 from core.http import received
 from core.thai import references, thaiqr, tlv
 from core.thai.thaiqr import Payload
@@ -135,8 +136,7 @@ def execute_without_key(order: PaymentPlan, *, now: datetime) -> SandboxPayment:
     Concurrent orders of one code wait for each other, so that each counts the payments of the others.
     """
     code = order.payload.biller_id, order.payload.reference1
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK_CODE, code)
+    rows.run(LOCK_CODE, code)
     _check_limit(*code, order.scenario.transfers)
     return execute(order, now=now)
 

@@ -8,11 +8,12 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 
 from core import clock, ids
 from core.clock import BANGKOK
+from core.database import rows
 from sandbox.models import (
     SandboxCardRefund,
     SandboxCharge,
@@ -67,8 +68,7 @@ def transfer_all(now: datetime) -> SandboxTransfer | None:
 
 def lock() -> None:
     """Two transfers at once would pay the same charges."""
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK)
+    rows.run(LOCK, [])
 
 
 def transfer(at: datetime) -> SandboxTransfer | None:

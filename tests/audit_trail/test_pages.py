@@ -105,7 +105,7 @@ def test_audit_page_names_people_and_roles(admin_client: Client) -> None:
         assert name in text
     assert "User somsri" in admin_client.get(f"{LIST}{records[0].pk}/change/").content.decode()
     with transaction.atomic():
-        recording._insert(Act.EXPORTED, "auth.user", "", "")
+        recording._insert(Act.EXPORTED, "auth.user")
     assert admin_client.get(LIST).status_code == 200
 
 
@@ -141,7 +141,7 @@ def test_objects_with_the_same_number_have_acts_of_their_own(admin_client: Clien
     act(admin_user, reason="of the user")
     with transaction.atomic():
         recording.viewed("auth.group", str(admin_user.pk))
-        recording._insert(Act.CHANGED, "auth.group", str(admin_user.pk), "", reason="of the group")
+        recording._insert(Act.CHANGED, "auth.group", str(admin_user.pk), reason="of the group")
     text = admin_client.get(page).content.decode().partition('id="staff-acts"')[2]
     assert ("of the user" in text, "of the group" in text) == (True, False)
 
