@@ -86,20 +86,20 @@ def replay(endpoint: Endpoint, *, since: datetime, now: datetime) -> ReplayResul
         ],
         batch_size=1000,
     )
-    return _record_replay(endpoint, ReplayResult(len(chosen), has_more=len(missed) > len(chosen)), now)
+    _record_replay(endpoint, len(chosen), now)
+    return ReplayResult(len(chosen), has_more=len(missed) > len(chosen))
 
 
 @transaction.atomic
-def replay_held(endpoint: Endpoint, *, now: datetime) -> ReplayResult:
+def replay_held(endpoint: Endpoint, *, now: datetime) -> None:
     """Send the deliveries that were held while the endpoint was disabled, each with a new retry schedule.
 
     One call sends the oldest 10,000. Raises WebhookNotReplayable, and what `endpoints.lock` raises.
     """
     endpoint = _active(endpoint, WebhookNotReplayable)
     held = Delivery.objects.filter(endpoint=endpoint, state=DeliveryState.HELD).order_by("created_at", "id")
-    chosen = list(held.values_list("pk", flat=True)[: MAX_REPLAYED + 1])
-    replayed = _restart(Delivery.objects.filter(pk__in=chosen[:MAX_REPLAYED]), now)
-    return _record_replay(endpoint, ReplayResult(replayed, has_more=len(chosen) > replayed), now)
+    chosen = held.values_list("pk", flat=True)[:MAX_REPLAYED]
+    _record_replay(endpoint, _restart(Delivery.objects.filter(pk__in=list(chosen)), now), now)
 
 
 def _restart(deliveries: "QuerySet[Delivery]", now: datetime) -> int:
@@ -113,13 +113,10 @@ def _requested(now: datetime) -> dict[str, Any]:
     return {"requested_at": now, **request_context.columns()}
 
 
-def _record_replay(endpoint: Endpoint, replay: ReplayResult, now: datetime) -> ReplayResult:
-    if replay.replayed:
-        EndpointAction.record(
-            endpoint.id, EndpointActionType.REPLAYED, now=now, detail=f"events: {replay.replayed}"
-        )
+def _record_replay(endpoint: Endpoint, count: int, now: datetime) -> None:
+    if count:
+        EndpointAction.record(endpoint.id, EndpointActionType.REPLAYED, now=now, detail=f"events: {count}")
         wakeup.wake_on_commit()
-    return replay
 
 
 def _active(endpoint: Endpoint, refusal: type[ApiError]) -> Endpoint:

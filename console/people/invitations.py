@@ -164,5 +164,5 @@ def _check_permission(request: HttpRequest) -> None:
 
 
 def _link_page(request: HttpRequest, person: User, link: str) -> HttpResponse:
-    shown = {"person": person, "link": link, "hours": settings.PASSWORD_RESET_TIMEOUT // 3600}
-    return sites.page(request, "admin/people/invited.html", _("Invitation"), **shown)
+    title, hours = _("Invitation"), settings.PASSWORD_RESET_TIMEOUT // 3600
+    return sites.page(request, "admin/people/invited.html", title, person=person, link=link, hours=hours)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.functional import Promise
 
@@ -26,7 +26,7 @@ def page(
 
 def refusal(
     request: HttpRequest, title: str | Promise, message: str | Promise, *, status: int, minutes: int = 0
-) -> TemplateResponse:
+) -> HttpResponse:
     """The page that says why the console does not show or do what was asked, with a way back.
 
     minutes: after which somebody may try again. Below 2 the page does not name them.

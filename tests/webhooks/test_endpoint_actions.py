@@ -212,9 +212,10 @@ def test_replay_held_sends_only_held_deliveries(shop: Shop) -> None:
     failed = Delivery.objects.order_by("pk")[0]
     Delivery.objects.filter(pk=failed.pk).update(state="failed", finished_at=NOW)
     endpoints.enable(endpoint_id=endpoint.id, now=NOW)
-    assert redelivery.replay_held(endpoint, now=NOW) == redelivery.ReplayResult(1, False)
+    redelivery.replay_held(endpoint, now=NOW)
     failed.refresh_from_db()
     assert failed.state == "failed"
+    assert recorded_actions()[-1][2] == "events: 1"
 
 
 def test_deleted_webhook_cannot_be_enabled_or_disabled(shop: Shop) -> None:
