@@ -1,6 +1,7 @@
 """Families of errors and the catalogue of codes. Each app declares its errors in `errors.py`."""
 
-from typing import ClassVar
+import builtins
+from typing import ClassVar, Self
 
 from django.utils.translation import gettext
 
@@ -47,6 +48,17 @@ class ApiError(Exception):
         self.retry_after = retry_after
         self.extra: dict[str, object] = {}
         super().__init__(self.text)
+
+    @classmethod
+    def of(cls, code: str, message: str, *, status: int | None = None) -> builtins.type[Self]:
+        """An error that differs from this one in nothing else."""
+        fields = {"code": code, "message": message, "status": status or cls.status}
+        return type(code.title().replace("_", ""), (cls,), fields)
+
+    @classmethod
+    def worded(cls, message: str) -> builtins.type[Self]:
+        """The same code with another message."""
+        return type(cls.__name__, (cls,), {"message": message})
 
     @property
     def translated(self) -> str:
@@ -109,13 +121,8 @@ class Busy(Fault):
     status = 503
 
 
-class InvalidRequest(Invalid):
-    code = "invalid_request"
-    message = "The request is not valid: {reason}."
-
-
-class MalformedRequest(InvalidRequest):
-    message = "The request is malformed."
+InvalidRequest = Invalid.of("invalid_request", "The request is not valid: {reason}.")
+MalformedRequest = InvalidRequest.worded("The request is malformed.")
 
 
 class InvalidParameters(Invalid):
@@ -123,63 +130,27 @@ class InvalidParameters(Invalid):
     message = "{param} {rule}. Received: {received}."
 
 
-class TooManyParameters(InvalidParameters):
-    message = "The query has too many parameters."
-
-
-class FieldNotChangeable(Invalid):
-    code = "field_not_changeable"
-    message = "{param} cannot be changed. Only these fields can: {fields}."
-
-
-class InvalidHost(Invalid):
-    code = "invalid_host"
-    message = "The Host header does not name this service."
-
-
-class UnsupportedMediaType(Invalid):
-    status = 415
-    code = "unsupported_media_type"
-    message = "The body must be application/json in UTF-8, without Content-Encoding. Received: {received}."
-
-
-class InvalidQrData(Invalid):
-    code = "invalid_qr_data"
-    message = "qr_data must be the text of a QR code. Received: {received}."
-
-
-class RequestTooLarge(Invalid):
-    status = 413
-    code = "request_too_large"
-    message = "The request body is larger than 64 kB."
-
-
-class RequestTimeout(Invalid):
-    status = 408
-    code = "request_timeout"
-    message = "The request body did not arrive in time."
-
-
-class PathNotFound(NotFound):
-    code = "not_found"
-    message = "This path does not exist."
-
-
-class MethodNotAllowed(NotFound):
-    status = 405
-    code = "method_not_allowed"
-    message = "This path does not support {method}."
-
-
-class InternalError(Fault):
-    code = "internal_error"
-    message = "An internal error occurred. Try again. If the error stays, report the request id."
-
-
-class ServiceUnavailable(Fault):
-    status = 503
-    code = "service_unavailable"
-    message = "The service cannot answer right now. Try again shortly."
+TooManyParameters = InvalidParameters.worded("The query has too many parameters.")
+FieldNotChangeable = Invalid.of(
+    "field_not_changeable", "{param} cannot be changed. Only these fields can: {fields}."
+)
+InvalidHost = Invalid.of("invalid_host", "The Host header does not name this service.")
+UnsupportedMediaType = Invalid.of(
+    "unsupported_media_type",
+    "The body must be application/json in UTF-8, without Content-Encoding. Received: {received}.",
+    status=415,
+)
+InvalidQrData = Invalid.of("invalid_qr_data", "qr_data must be the text of a QR code. Received: {received}.")
+RequestTooLarge = Invalid.of("request_too_large", "The request body is larger than 64 kB.", status=413)
+RequestTimeout = Invalid.of("request_timeout", "The request body did not arrive in time.", status=408)
+PathNotFound = NotFound.of("not_found", "This path does not exist.")
+MethodNotAllowed = NotFound.of("method_not_allowed", "This path does not support {method}.", status=405)
+InternalError = Fault.of(
+    "internal_error", "An internal error occurred. Try again. If the error stays, report the request id."
+)
+ServiceUnavailable = Fault.of(
+    "service_unavailable", "The service cannot answer right now. Try again shortly.", status=503
+)
 
 
 def invalid_field(name: str, rule: str) -> type[Invalid]:

@@ -1,6 +1,3 @@
 from core.errors import PaymentError
 
-
-class InsufficientFunds(PaymentError):
-    code = "insufficient_funds"
-    message = "The balance does not cover this amount."
+InsufficientFunds = PaymentError.of("insufficient_funds", "The balance does not cover this amount.")

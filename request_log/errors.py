@@ -1,6 +1,3 @@
 from core import errors
 
-
-class RequestNotFound(errors.NotFound):
-    code = "request_not_found"
-    message = "No request with this id in the request log."
+RequestNotFound = errors.NotFound.of("request_not_found", "No request with this id in the request log.")

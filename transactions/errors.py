@@ -1,6 +1,3 @@
 from core.errors import NotFound
 
-
-class TransactionNotFound(NotFound):
-    code = "transaction_not_found"
-    message = "No transaction {id}."
+TransactionNotFound = NotFound.of("transaction_not_found", "No transaction {id}.")

@@ -2,51 +2,27 @@ from core.errors import Invalid, NotFound, StateError, invalid_field
 from merchants.errors import RateLimitExceeded
 from webhooks.models import EventType
 
-
-class WebhookNotFound(NotFound):
-    code = "webhook_not_found"
-    message = "No webhook {id}."
-
-
-class DestinationNotFound(NotFound):
-    code = "destination_not_found"
-    message = "No destination {id}."
-
-
-class EventNotFound(NotFound):
-    code = "event_not_found"
-    message = "No event {id}."
-
-
-class DeliveryNotFound(NotFound):
-    code = "delivery_not_found"
-    message = "No delivery {id} of this webhook."
-
-
-class WebhookNotTestable(StateError):
-    code = "webhook_not_testable"
-    message = "This webhook or destination is disabled, so nothing is sent to it."
-
-
-class EmailNotConfigured(StateError):
-    code = "email_not_configured"
-    message = "This service cannot send emails. Its operator has set no mail server."
-
-
-class TooManyDestinations(StateError):
-    status = 422
-    code = "too_many_destinations"
-    message = "There can be {limit} destinations at most. Delete one before you create another."
-
-
-class WebhookNotReplayable(StateError):
-    code = "webhook_not_replayable"
-    message = "This webhook is disabled, so nothing is sent to it."
-
-
-class DeliveryNotRedeliverable(StateError):
-    code = "delivery_not_redeliverable"
-    message = "The webhook of this delivery is disabled, so nothing is sent to it."
+WebhookNotFound = NotFound.of("webhook_not_found", "No webhook {id}.")
+DestinationNotFound = NotFound.of("destination_not_found", "No destination {id}.")
+EventNotFound = NotFound.of("event_not_found", "No event {id}.")
+DeliveryNotFound = NotFound.of("delivery_not_found", "No delivery {id} of this webhook.")
+WebhookNotTestable = StateError.of(
+    "webhook_not_testable", "This webhook or destination is disabled, so nothing is sent to it."
+)
+EmailNotConfigured = StateError.of(
+    "email_not_configured", "This service cannot send emails. Its operator has set no mail server."
+)
+TooManyDestinations = StateError.of(
+    "too_many_destinations",
+    "There can be {limit} destinations at most. Delete one before you create another.",
+    status=422,
+)
+WebhookNotReplayable = StateError.of(
+    "webhook_not_replayable", "This webhook is disabled, so nothing is sent to it."
+)
+DeliveryNotRedeliverable = StateError.of(
+    "delivery_not_redeliverable", "The webhook of this delivery is disabled, so nothing is sent to it."
+)
 
 
 class InvalidUrl(Invalid):
@@ -60,16 +36,12 @@ class InvalidUrl(Invalid):
     message = "The URL must be a public https address, and the endpoint must answer a POST request."
 
 
-class TooManyProbes(RateLimitExceeded):
-    message = "Too many checks of webhook URLs. Try again in {retry_after} s."
-
-
-class TooManyWebhooks(StateError):
-    status = 422
-    code = "too_many_webhooks"
-    message = "A merchant has at most {limit} webhooks. Delete one before you create another."
-
-
+TooManyProbes = RateLimitExceeded.worded("Too many checks of webhook URLs. Try again in {retry_after} s.")
+TooManyWebhooks = StateError.of(
+    "too_many_webhooks",
+    "A merchant has at most {limit} webhooks. Delete one before you create another.",
+    status=422,
+)
 InvalidSince = invalid_field(
     "since", "a date (2026-11-21) or a time (2026-11-21T10:00:00Z), not of the Buddhist calendar"
 )
