@@ -26,20 +26,17 @@ class AuditRecord(CausedRow):
     # The clock of the database, because the chain compares times of several processes.
     created_at = models.DateTimeField(db_default=Now(), verbose_name=_("time"))
     act = models.CharField(max_length=40, choices=acts.choices, verbose_name=_("act"))
-    object_type = models.CharField(max_length=80, help_text=_("The model, such as refunds.refund."))
+    object_type = models.CharField(max_length=80)  # The model, such as refunds.refund.
     object_id = models.CharField(max_length=200, db_collation="C")
     merchant_id = models.CharField(max_length=31, blank=True, default="")
     before = models.JSONField(default=dict)
     after = models.JSONField(default=dict)
     reason = models.TextField(blank=True, default="", verbose_name=_("reason"))
-    address = models.CharField(max_length=64, blank=True, default="", help_text=_("The client's IP address."))
-    session = models.CharField(
-        max_length=16, blank=True, default="", help_text=_("A digest that tells sessions apart.")
-    )
+    address = models.CharField(max_length=64, blank=True, default="")  # the client's IP address
+    session = models.CharField(max_length=16, blank=True, default="")  # a digest that tells sessions apart
 
-    form_token = models.UUIDField(
-        null=True, editable=False, help_text=_("Of the form that staff sent: a second click records nothing.")
-    )
+    # Of the form that staff sent: a second click records nothing.
+    form_token = models.UUIDField(null=True, editable=False)
 
     class Meta:
         verbose_name, verbose_name_plural = _("audit record"), _("audit records")

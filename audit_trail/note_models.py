@@ -38,9 +38,9 @@ class Note(CausedRow):
     """A text of a member of staff. One with `handed_to` waits until another note answers it."""
 
     id = PublicIdKey()
-    subject_id = PublicId(help_text="What it is about: of an approval its withdrawal, refund or return.")
-    object_type = models.CharField(max_length=80, help_text="The model of the page, such as refunds.refund.")
-    object_id = PublicId(help_text="The row of the page.")
+    subject_id = PublicId()  # what it is about: of an approval its withdrawal, refund or return
+    object_type = models.CharField(max_length=80)  # The model of the page, such as refunds.refund.
+    object_id = PublicId()  # the row of the page
     text = models.TextField(verbose_name=_("note"))
     handed_to = models.CharField(max_length=160, null=True, verbose_name=_("handed over to"))  # noqa: DJ001
     answer: Any = models.OneToOneField(

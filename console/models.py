@@ -51,11 +51,11 @@ class Export(BackgroundJob):
     list = models.CharField(max_length=80)
     query = models.TextField(blank=True, default="")
     file_type = models.CharField(max_length=8)
-    language = models.CharField(max_length=10, db_default="en", help_text="Of the headers.")
+    language = models.CharField(max_length=10, db_default="en")  # of the headers
     total = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(default=0)
     failure = models.CharField(max_length=17, choices=ExportFailure.choices, default=ExportFailure.OTHER)
-    has_personal_data = models.BooleanField(db_default=True, help_text="Only who may see it gets the file.")
+    has_personal_data = models.BooleanField(db_default=True)  # only who may see it gets the file
 
     class Meta:
         verbose_name, verbose_name_plural = _("export"), _("exports")

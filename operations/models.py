@@ -24,7 +24,7 @@ class Measurement(KeyedRow):
     """
 
     name = models.CharField(max_length=20)
-    labels = models.CharField(max_length=250, help_text="Values of the labels, as a JSON list.")
+    labels = models.CharField(max_length=250)  # values of the labels, as a JSON list
     bucket = models.SmallIntegerField()
     count = models.BigIntegerField()
     seconds = models.FloatField()
@@ -41,7 +41,7 @@ class ProcessReport(KeyedRow):
 
     host = models.CharField(max_length=64)
     pid = models.IntegerField()
-    process = models.CharField(max_length=40, help_text="Such as web-0, worker or beat.")
+    process = models.CharField(max_length=40)  # such as web-0, worker or beat
     version = models.CharField(max_length=40)
     started_at = models.DateTimeField()
     reported_at = models.DateTimeField()
@@ -94,16 +94,15 @@ class JobRun(models.Model):
     """A run of a nightly job: of a day in Bangkok, or by a command. See `operations.nightly.runs`."""
 
     job = models.CharField(max_length=20, choices=NightlyJob.choices, verbose_name=_("job"))
-    day = models.DateField(null=True, verbose_name=_("day"), help_text="Null: a command.")
+    day = models.DateField(null=True, verbose_name=_("day"))  # null: a command
     attempts = models.SmallIntegerField(default=0, verbose_name=_("attempts"))
     started_at = models.DateTimeField(verbose_name=_("began"))
     lease_until = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True, verbose_name=_("ended"))
     seconds = models.FloatField(null=True, verbose_name=_("duration"))
     differences = models.IntegerField(null=True, verbose_name=_("differences"))
-    error = models.CharField(
-        max_length=60, blank=True, verbose_name=_("error"), help_text="Why it did not run to its end."
-    )
+    # Why it did not run to its end.
+    error = models.CharField(max_length=60, blank=True, verbose_name=_("error"))
 
     objects = JobRunQuerySet.as_manager()
 
@@ -155,7 +154,7 @@ class ErasureCursor(KeyedRow):
     ONLY = 1
 
     id = models.SmallIntegerField(primary_key=True, default=ONLY)
-    last_id = PublicId(help_text="The bank transaction that was looked at last.")
+    last_id = PublicId()  # the bank transaction that was looked at last
 
     class Meta:
         default_permissions = ()
@@ -176,10 +175,10 @@ class SignedClose(models.Model):
     """Signed totals of a day or a month in Bangkok time. Each one contains the hash of the one before."""
 
     number = models.BigIntegerField(primary_key=True)
-    body = models.TextField(help_text=_("The JSON that is signed, byte by byte."))
+    body = models.TextField()  # the JSON that is signed, byte by byte
     hash = models.CharField(max_length=64)
     previous_hash = models.CharField(max_length=64, blank=True)
-    signature = models.CharField(max_length=88, help_text=_("Ed25519, in base64."))
+    signature = models.CharField(max_length=88)  # Ed25519, in base64
     public_key = models.CharField(max_length=44)
 
     class Meta:
@@ -209,12 +208,12 @@ class EvidenceSeal(KeyedRow):
     with each payment.
     """
 
-    id = PublicIdKey(max_length=52, help_text="The number of the close, a colon, and the merchant.")
+    id = PublicIdKey(max_length=52)  # the number of the close, a colon, and the merchant
     close = models.ForeignKey(DailyClose, on_delete=models.PROTECT, related_name="seals")
-    body = models.TextField(help_text=_("The JSON that is signed, byte by byte."))
-    signature = models.CharField(max_length=88, help_text=_("Ed25519, in base64."))
-    count = models.IntegerField(help_text="How many payments.")
-    nodes = models.BinaryField(help_text="The hash tree, see `operations.audit.daily_close.hash_tree`.")
+    body = models.TextField()  # the JSON that is signed, byte by byte
+    signature = models.CharField(max_length=88)  # Ed25519, in base64
+    count = models.IntegerField()  # how many payments
+    nodes = models.BinaryField()  # The hash tree, see `operations.audit.daily_close.hash_tree`.
 
     class Meta:
         default_permissions = ()
@@ -227,13 +226,12 @@ class PaymentEvidence(KeyedRow):
     """What was known of a payment when a day was closed on which something happened to it."""
 
     seal = models.ForeignKey(EvidenceSeal, on_delete=models.PROTECT, related_name="payments", db_index=False)
-    number = models.IntegerField(help_text="Its leaf in the hash tree, from 0.")
+    number = models.IntegerField()  # its leaf in the hash tree, from 0
     # Without a foreign key: a close locks no payments.
     payment_id = PublicId()
-    text = models.TextField(help_text=_("The JSON of the payment. Personal data is hashed."))
-    seed_sealed = models.TextField(
-        editable=False, blank=True, help_text="Of the salts. Without it nobody can try names and accounts."
-    )
+    text = models.TextField()  # The JSON of the payment. Personal data is hashed.
+    # Of the salts. Without it nobody can try names and accounts.
+    seed_sealed = models.TextField(editable=False, blank=True)
 
     class Meta:
         default_permissions = ()
@@ -254,7 +252,7 @@ class PaymentEvidence(KeyedRow):
 class MonthClose(SignedClose):
     """No entry is posted in a closed month any more, and months are closed in order (`operations/sql`)."""
 
-    month = models.DateField(unique=True, verbose_name=_("month"), help_text="The first day.")
+    month = models.DateField(unique=True, verbose_name=_("month"))  # the first day
 
     class Meta(SignedClose.Meta):
         verbose_name, verbose_name_plural = _("month"), _("months")

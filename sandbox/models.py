@@ -47,13 +47,11 @@ class SandboxCharge(KeyedRow):
     """A successful or failed charge of a test card. Its id is the acquirer's charge id."""
 
     id = PublicIdKey()
-    order_id = models.CharField(
-        max_length=31, unique=True, help_text="The service's id. One order is charged once."
-    )
-    amount = models.BigIntegerField(help_text="Satang.")
+    order_id = models.CharField(max_length=31, unique=True)  # The service's id. One order is charged once.
+    amount = models.BigIntegerField()  # satang
     brand = models.CharField(max_length=20)
     last4 = models.CharField(max_length=4)
-    failure_code = models.CharField(max_length=30, blank=True, default="", help_text="Empty if it succeeded.")
+    failure_code = models.CharField(max_length=30, blank=True, default="")  # empty if it succeeded
     authorization = models.CharField(
         max_length=10,
         blank=True,
@@ -61,17 +59,16 @@ class SandboxCharge(KeyedRow):
         default=ChargeAuthorization.NONE,
         db_default="",
     )
-    return_uri = models.TextField(
-        blank=True, default="", db_default="", help_text="Where the payer's browser goes after 3-D Secure."
-    )
-    refunded = models.BigIntegerField(default=0, help_text="Refunded satang.")
-    fee = models.BigIntegerField(help_text="What the acquirer keeps, in satang.")
-    fee_vat = models.BigIntegerField(help_text="The VAT on the fee, in satang. The acquirer keeps it too.")
+    # Where the payer's browser goes after 3-D Secure.
+    return_uri = models.TextField(blank=True, default="", db_default="")
+    refunded = models.BigIntegerField(default=0)  # refunded satang
+    fee = models.BigIntegerField()  # what the acquirer keeps, in satang
+    fee_vat = models.BigIntegerField()  # The VAT on the fee, in satang. The acquirer keeps it too.
     fault = models.CharField(
         max_length=20, blank=True, choices=SettlementFault.choices, default=SettlementFault.NONE
     )
-    transferable_at = models.DateTimeField(help_text="Transfers pay the charge from this time on.")
-    settled_at = models.DateTimeField(null=True, help_text="When a transfer paid the charge.")
+    transferable_at = models.DateTimeField()  # transfers pay the charge from this time on
+    settled_at = models.DateTimeField(null=True)  # when a transfer paid the charge
     created_at = models.DateTimeField()
 
     objects = SandboxChargeQuerySet.as_manager()
@@ -127,12 +124,10 @@ class SandboxCardRefund(KeyedRow):
     """A refund to a test card."""
 
     id = PublicIdKey()
-    order_id = models.CharField(
-        max_length=31, unique=True, help_text="The service's id. One order is refunded once."
-    )
+    order_id = models.CharField(max_length=31, unique=True)  # The service's id. One order is refunded once.
     charge = models.ForeignKey(SandboxCharge, on_delete=models.PROTECT, related_name="refunds")
-    amount = models.BigIntegerField(help_text="Satang.")
-    settled_at = models.DateTimeField(null=True, help_text="When a transfer was reduced by it.")
+    amount = models.BigIntegerField()  # satang
+    settled_at = models.DateTimeField(null=True)  # when a transfer was reduced by it
     created_at = models.DateTimeField()
 
     class Meta:
@@ -148,10 +143,10 @@ class SandboxTransfer(KeyedRow):
     """A transfer of the acquirer to the service's bank account."""
 
     id = PublicIdKey()
-    amount = models.BigIntegerField(help_text="What leaves the balance at the acquirer, in satang.")
-    fee = models.BigIntegerField(help_text="The price of the transfer, in satang.")
-    fee_vat = models.BigIntegerField(help_text="The VAT on the price, in satang.")
-    paid_at = models.DateTimeField(help_text="When it arrives.")
+    amount = models.BigIntegerField()  # what leaves the balance at the acquirer, in satang
+    fee = models.BigIntegerField()  # the price of the transfer, in satang
+    fee_vat = models.BigIntegerField()  # the VAT on the price, in satang
+    paid_at = models.DateTimeField()  # when it arrives
     created_at = models.DateTimeField()
 
     class Meta:
@@ -169,9 +164,9 @@ class SandboxSettledItem(KeyedRow):
     transfer = models.ForeignKey(SandboxTransfer, on_delete=models.CASCADE, related_name="items")
     charge = models.ForeignKey(SandboxCharge, on_delete=models.PROTECT, null=True, related_name="+")
     refund = models.ForeignKey(SandboxCardRefund, on_delete=models.PROTECT, null=True, related_name="+")
-    amount = models.BigIntegerField(help_text="Satang.")
-    fee = models.BigIntegerField(help_text="Satang.")
-    fee_vat = models.BigIntegerField(help_text="Satang.")
+    amount = models.BigIntegerField()  # satang
+    fee = models.BigIntegerField()  # satang
+    fee_vat = models.BigIntegerField()  # satang
 
     class Meta:
         default_permissions = ()
@@ -198,11 +193,11 @@ class SandboxPayment(KeyedRow):
     reference1 = models.CharField(max_length=20)
     reference2 = models.CharField(max_length=20, blank=True, default="")
     reference3 = models.CharField(max_length=26, blank=True, default="")
-    amount = models.BigIntegerField(help_text="Satang.")
+    amount = models.BigIntegerField()  # satang
     payer_name = models.CharField(max_length=140)
     payer_bank_code = models.CharField(max_length=3)
     payer_account = models.CharField(max_length=15)
-    slip_reference = models.CharField(max_length=25, help_text="The id of the transfer on the payer's slip.")
+    slip_reference = models.CharField(max_length=25)  # the id of the transfer on the payer's slip
     paid_at = models.DateTimeField()
     created_at = models.DateTimeField()
 
@@ -254,8 +249,8 @@ class SandboxEntry(KeyedRow):
 
     payment = models.ForeignKey(SandboxPayment, on_delete=models.CASCADE, related_name="entries")
     type = models.CharField(max_length=8, choices=SandboxEntryType.choices)
-    occurred_at = models.DateTimeField(help_text="The bank's time.")
-    booked_at = models.DateTimeField(help_text="Inquiries and statements show it from this time on.")
+    occurred_at = models.DateTimeField()  # the bank's time
+    booked_at = models.DateTimeField()  # inquiries and statements show it from this time on
 
     objects = SandboxEntryQuerySet.as_manager()
 
@@ -282,13 +277,13 @@ class SandboxOrder(KeyedRow):
     """
 
     id = PublicIdKey()
-    reference = models.CharField(max_length=64, unique=True, help_text="The service's id of the order.")
+    reference = models.CharField(max_length=64, unique=True)  # the service's id of the order
     type = models.CharField(max_length=6, choices=[("refund", "Refund"), ("payout", "Payout")])
-    amount = models.BigIntegerField(help_text="Satang.")
+    amount = models.BigIntegerField()  # satang
     bank_code = models.CharField(max_length=3)
     account_sealed = models.TextField(editable=False)
     account_name = models.CharField(max_length=140)
-    reason = models.CharField(max_length=30, blank=True, default="", help_text="Why it fails or is returned.")
+    reason = models.CharField(max_length=30, blank=True, default="")  # why it fails or is returned
     completes_at = models.DateTimeField()
     returns_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
@@ -327,7 +322,7 @@ class SandboxCallback(KeyedRow):
     order = models.ForeignKey(SandboxOrder, on_delete=models.CASCADE, null=True, related_name="callbacks")
     body = models.TextField()
     state = models.CharField(max_length=9, choices=CallbackState.choices, default=CallbackState.WAITING)
-    due_at = models.DateTimeField(help_text="The next attempt; during an attempt, the end of its lease.")
+    due_at = models.DateTimeField()  # the next attempt; during an attempt, the end of its lease
     attempts = models.IntegerField(default=0)
     last_status = models.SmallIntegerField(null=True)
     last_error = models.CharField(max_length=200, blank=True, default="")

@@ -86,22 +86,15 @@ class Endpoint(models.Model):
         db_default=EndpointType.WEBHOOK,
     )
     url = models.CharField(max_length=2048, blank=True, default="")
-    recipient = models.CharField(
-        max_length=254,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="A LINE chat, or an email address. Empty once it is deleted.",
-    )
+    # A LINE chat, or an email address. Empty once it is deleted.
+    recipient = models.CharField(max_length=254, blank=True, default="", db_default="")
     language = models.CharField(max_length=2, choices=Language.choices, blank=True, default="", db_default="")
-    quiet_hours = models.CharField(
-        max_length=11, blank=True, default="", db_default="", help_text="In Bangkok, such as 22:00-07:00."
-    )
+    # In Bangkok, such as 22:00-07:00.
+    quiet_hours = models.CharField(max_length=11, blank=True, default="", db_default="")
     events = ArrayField(models.CharField(max_length=40))
     secret_sealed = models.TextField(blank=True, default="", editable=False)
-    replaced_secrets_sealed = models.TextField(
-        blank=True, default="", editable=False, help_text="With their ends, as JSON; the newest first."
-    )
+    # With their ends, as JSON; the newest first.
+    replaced_secrets_sealed = models.TextField(blank=True, default="", editable=False)
     status = models.CharField(max_length=8, choices=EndpointStatus.choices, default=EndpointStatus.ACTIVE)
     disabled_reason = models.CharField(max_length=40, choices=DisabledReason.choices, blank=True, default="")
     last_ping_status = models.SmallIntegerField(null=True)
@@ -208,12 +201,11 @@ class EndpointHealth(models.Model):
     paused_at = models.DateTimeField(null=True)
     paused_until = models.DateTimeField(null=True)
     pause_seconds = models.FloatField(default=0)
-    latency_ms = models.IntegerField(null=True, help_text="A moving average.")
-    reset_at = models.DateTimeField(null=True, help_text="Attempts that started before do not count.")
-    verified_at = models.DateTimeField(
-        null=True, help_text="When the current URL first answered a signed request with 2xx."
-    )
-    attempted_at = models.DateTimeField(null=True, help_text="When the last attempt ended.")
+    latency_ms = models.IntegerField(null=True)  # a moving average
+    reset_at = models.DateTimeField(null=True)  # attempts that started before do not count
+    # When the current URL first answered a signed request with 2xx.
+    verified_at = models.DateTimeField(null=True)
+    attempted_at = models.DateTimeField(null=True)  # when the last attempt ended
 
     class Meta:
         verbose_name_plural = "endpoint health"
@@ -260,9 +252,7 @@ class EndpointAction(CausedRow):
 
     endpoint = models.ForeignKey(Endpoint, on_delete=models.PROTECT, related_name="actions", db_index=False)
     type = models.CharField(max_length=14, choices=EndpointActionType.choices)
-    detail = models.TextField(
-        blank=True, default="", help_text="The reason, or the value before. Never a secret."
-    )
+    detail = models.TextField(blank=True, default="")  # The reason, or the value before. Never a secret.
     created_at = models.DateTimeField()
 
     class Meta:
@@ -341,15 +331,11 @@ class Event(CausedRow):
         Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, db_constraint=False
     )
     type = models.CharField(max_length=40)
-    subject_id = PublicId(help_text="The payment, refund, withdrawal or exception.")
+    subject_id = PublicId()  # the payment, refund, withdrawal or exception
     packed_body = models.BinaryField(db_column="body")
     created_at = models.DateTimeField()
-    traceparent = models.CharField(  # noqa: DJ001 (null: traces are off)
-        max_length=55,
-        null=True,
-        editable=False,
-        help_text="Its place in a trace, for operators.",
-    )
+    # Its place in a trace, for operators.
+    traceparent = models.CharField(max_length=55, null=True, editable=False)  # noqa: DJ001 (null: traces are off)
 
     class Meta:
         indexes = [
@@ -405,7 +391,7 @@ class FeedBlock(KeyedRow):
     pk = models.CompositePrimaryKey("merchant_id", "first_sequence")
     merchant_id = PublicId()
     first_sequence = models.BigIntegerField()
-    last_event_id = PublicId(help_text="The largest id of the block.")
+    last_event_id = PublicId()  # the largest id of the block
     event_ids = ArrayField(PublicId())
 
     class Meta:
@@ -447,18 +433,14 @@ class Delivery(CausedRow):
     endpoint = models.ForeignKey(
         Endpoint, on_delete=models.PROTECT, related_name="deliveries", db_index=False, db_constraint=False
     )
-    event_type = models.CharField(max_length=40, help_text="Of the event.")
+    event_type = models.CharField(max_length=40)  # of the event
     state = models.CharField(max_length=9, choices=DeliveryState.choices, default=DeliveryState.PENDING)
-    manual_number = models.IntegerField(
-        default=0, help_text="0: the scheduled delivery; n: the n-th manual delivery."
-    )
+    manual_number = models.IntegerField(default=0)  # 0: the scheduled delivery; n: the n-th manual delivery
     attempt_count = models.SmallIntegerField(default=0)
     due_at = models.DateTimeField()
     created_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
-    requested_at = models.DateTimeField(
-        null=True, help_text="When `actor` requested the last redelivery or replay."
-    )
+    requested_at = models.DateTimeField(null=True)  # when `actor` requested the last redelivery or replay
 
     class Meta:
         verbose_name, verbose_name_plural = "delivery", "deliveries"
@@ -518,9 +500,8 @@ class DeliveryAttempt(models.Model):
     error = models.CharField(max_length=20, blank=True, default="")
     peer = models.CharField(max_length=45, blank=True, default="")
     excerpt = models.TextField(blank=True, default="")
-    request_id = models.CharField(
-        max_length=64, blank=True, default="", db_default="", help_text="Id of the task that posted it."
-    )
+    # Id of the task that posted it.
+    request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     def __str__(self) -> str:
         return f"{self.delivery_id} #{self.number}"

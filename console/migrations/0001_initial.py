@@ -61,11 +61,11 @@ class Migration(migrations.Migration):
                 ('list', models.CharField(max_length=80)),
                 ('query', models.TextField(blank=True, default='')),
                 ('file_type', models.CharField(max_length=8)),
-                ('language', models.CharField(db_default='en', help_text='Of the headers.', max_length=10)),
+                ('language', models.CharField(db_default='en', max_length=10)),
                 ('total', models.BigIntegerField(null=True)),
                 ('rows', models.BigIntegerField(default=0)),
                 ('failure', models.CharField(choices=[('not_allowed', 'You may no longer see this list.'), ('invalid', 'The filters are not valid.'), ('too_large', 'The file would be too large. Use narrower filters and try again.'), ('too_long_to_print', 'The report is too long to print. Choose a merchant, or download CSV or Excel.'), ('not_closed', 'No day of these payments has been closed yet.'), ('other', 'The file could not be written. Use narrower filters and try again.')], default='other', max_length=17)),
-                ('has_personal_data', models.BooleanField(db_default=True, help_text='Only who may see it gets the file.')),
+                ('has_personal_data', models.BooleanField(db_default=True)),
                 ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='exports', to=settings.AUTH_USER_MODEL)),
             ],
             options={

@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
             name='ErasureCursor',
             fields=[
                 ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('last_id', core.database.columns.PublicId(db_collation='C', help_text='The bank transaction that was looked at last.', max_length=31)),
+                ('last_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
             ],
             options={
                 'default_permissions': (),
@@ -42,11 +42,11 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='EvidenceSeal',
             fields=[
-                ('id', core.database.columns.PublicIdKey(db_collation='C', help_text='The number of the close, a colon, and the merchant.', max_length=52, primary_key=True, serialize=False)),
-                ('body', models.TextField(help_text='The JSON that is signed, byte by byte.')),
-                ('signature', models.CharField(help_text='Ed25519, in base64.', max_length=88)),
-                ('count', models.IntegerField(help_text='How many payments.')),
-                ('nodes', models.BinaryField(help_text='The hash tree, see `operations.audit.daily_close.hash_tree`.')),
+                ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=52, primary_key=True, serialize=False)),
+                ('body', models.TextField()),
+                ('signature', models.CharField(max_length=88)),
+                ('count', models.IntegerField()),
+                ('nodes', models.BinaryField()),
             ],
             options={
                 'permissions': [('view_evidence', 'Can download the evidence of payments')],
@@ -65,14 +65,14 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('job', models.CharField(choices=[('daily_close', 'Close of the day'), ('audit', 'Audit of the books'), ('retention', 'Deletion of old rows'), ('import_statements', 'Import of statements'), ('reconcile', 'Comparison with the banks'), ('anonymise', 'Erasure of personal data')], max_length=20, verbose_name='job')),
-                ('day', models.DateField(help_text='Null: a command.', null=True, verbose_name='day')),
+                ('day', models.DateField(null=True, verbose_name='day')),
                 ('attempts', models.SmallIntegerField(default=0, verbose_name='attempts')),
                 ('started_at', models.DateTimeField(verbose_name='began')),
                 ('lease_until', models.DateTimeField(null=True)),
                 ('ended_at', models.DateTimeField(null=True, verbose_name='ended')),
                 ('seconds', models.FloatField(null=True, verbose_name='duration')),
                 ('differences', models.IntegerField(null=True, verbose_name='differences')),
-                ('error', models.CharField(blank=True, help_text='Why it did not run to its end.', max_length=60, verbose_name='error')),
+                ('error', models.CharField(blank=True, max_length=60, verbose_name='error')),
             ],
             options={
                 'verbose_name': 'nightly job',
@@ -85,7 +85,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=20)),
-                ('labels', models.CharField(help_text='Values of the labels, as a JSON list.', max_length=250)),
+                ('labels', models.CharField(max_length=250)),
                 ('bucket', models.SmallIntegerField()),
                 ('count', models.BigIntegerField()),
                 ('seconds', models.FloatField()),
@@ -98,12 +98,12 @@ class Migration(migrations.Migration):
             name='MonthClose',
             fields=[
                 ('number', models.BigIntegerField(primary_key=True, serialize=False)),
-                ('body', models.TextField(help_text='The JSON that is signed, byte by byte.')),
+                ('body', models.TextField()),
                 ('hash', models.CharField(max_length=64)),
                 ('previous_hash', models.CharField(blank=True, max_length=64)),
-                ('signature', models.CharField(help_text='Ed25519, in base64.', max_length=88)),
+                ('signature', models.CharField(max_length=88)),
                 ('public_key', models.CharField(max_length=44)),
-                ('month', models.DateField(help_text='The first day.', unique=True, verbose_name='month')),
+                ('month', models.DateField(unique=True, verbose_name='month')),
             ],
             options={
                 'verbose_name': 'month',
@@ -117,10 +117,10 @@ class Migration(migrations.Migration):
             name='PaymentEvidence',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.IntegerField(help_text='Its leaf in the hash tree, from 0.')),
+                ('number', models.IntegerField()),
                 ('payment_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
-                ('text', models.TextField(help_text='The JSON of the payment. Personal data is hashed.')),
-                ('seed_sealed', models.TextField(blank=True, editable=False, help_text='Of the salts. Without it nobody can try names and accounts.')),
+                ('text', models.TextField()),
+                ('seed_sealed', models.TextField(blank=True, editable=False)),
             ],
             options={
                 'default_permissions': (),
@@ -132,7 +132,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('host', models.CharField(max_length=64)),
                 ('pid', models.IntegerField()),
-                ('process', models.CharField(help_text='Such as web-0, worker or beat.', max_length=40)),
+                ('process', models.CharField(max_length=40)),
                 ('version', models.CharField(max_length=40)),
                 ('started_at', models.DateTimeField()),
                 ('reported_at', models.DateTimeField()),
@@ -158,10 +158,10 @@ class Migration(migrations.Migration):
             name='DailyClose',
             fields=[
                 ('number', models.BigIntegerField(primary_key=True, serialize=False)),
-                ('body', models.TextField(help_text='The JSON that is signed, byte by byte.')),
+                ('body', models.TextField()),
                 ('hash', models.CharField(max_length=64)),
                 ('previous_hash', models.CharField(blank=True, max_length=64)),
-                ('signature', models.CharField(help_text='Ed25519, in base64.', max_length=88)),
+                ('signature', models.CharField(max_length=88)),
                 ('public_key', models.CharField(max_length=44)),
                 ('day', models.DateField(unique=True, verbose_name='day')),
             ],
