@@ -27,12 +27,8 @@ ErrorType = type[ApiError]
 
 ALWAYS_POSSIBLE: list[ErrorType] = [errors.InternalError, errors.ServiceUnavailable]
 KEY_ERRORS: list[ErrorType] = [
-    AuthenticationFailed,
-    InsufficientScope,
-    MerchantMoved,
-    MerchantSuspended,
-    RateLimitExceeded,
-    TooManyRefusedKeys,
+    *(AuthenticationFailed, InsufficientScope, MerchantMoved, MerchantSuspended),
+    *(RateLimitExceeded, TooManyRefusedKeys),
 ]
 BODY_ERRORS: list[ErrorType] = [errors.RequestTooLarge, errors.RequestTimeout, errors.UnsupportedMediaType]
 JSON_ERRORS: list[ErrorType] = [errors.InvalidRequest]

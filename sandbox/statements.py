@@ -21,16 +21,8 @@ BANK_CODE = "998"  # no bank in Thailand has it
 WIDTH, ENCODING = 256, "tis-620"
 SERVICE, BRANCH, TELLER, CODE, CHEQUE = "SANDBOX ", "0000", "0000", "TRF", "0000000"
 COLUMNS = (
-    "date",
-    "time",
-    "biller_id",
-    "reference1",
-    "reference2",
-    "reference3",
-    "amount",
-    "type",
-    "payer_name",
-    "payer_bank_code",
+    *("date", "time", "biller_id", "reference1", "reference2"),
+    *("reference3", "amount", "type", "payer_name", "payer_bank_code"),
 )
 
 

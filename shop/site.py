@@ -22,14 +22,8 @@ from shop.models import Membership
 Handler = Callable[[HttpRequest], HttpResponse]
 View = Callable[..., Any]
 SITE_PAGES = {
-    "index",
-    "login",
-    "logout",
-    "jsi18n",
-    "password_change",
-    "password_change_done",
-    "search",
-    "search_typed",
+    *("index", "login", "logout", "jsi18n", "password_change"),
+    *("password_change_done", "search", "search_typed"),
 }
 MODEL_PAGES = ("_changelist", "_change", "_act", "_list_act", "_evidence")
 CLOSED = _("These pages are not set up yet. Ask the operator of the service to look at its check.")

@@ -114,13 +114,8 @@ class EndpointAdmin(ActingAdmin):
 class EndpointHealthAdmin(ReadOnlyAdmin):
     mode_column = "endpoint__merchant__mode"
     list_display = [
-        "endpoint",
-        "verified_at",
-        "consecutive_failures",
-        "failing_since",
-        "last_error",
-        "paused_until",
-        "latency_ms",
+        *("endpoint", "verified_at", "consecutive_failures"),
+        *("failing_since", "last_error", "paused_until", "latency_ms"),
     ]
     list_filter = [
         ("verified_at", admin.EmptyFieldListFilter),

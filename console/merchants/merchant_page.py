@@ -76,16 +76,8 @@ class MerchantPageAdmin(MerchantAdmin):
     object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + fee_acts.FEE_ACTS + PAYOUT_ACTS
     object_acts += PAYOUT_SCHEDULE_ACTS
     fields = (
-        "mode",
-        "late_money",
-        "may_withdraw_unsettled",
-        "refuses_open_reference",
-        "holds_payers",
-        "page_origins",
-        "tax_id",
-        "tax_branch",
-        "withholds_tax",
-        "created_at",
+        *("mode", "late_money", "may_withdraw_unsettled", "refuses_open_reference"),
+        *("holds_payers", "page_origins", "tax_id", "tax_branch", "withholds_tax", "created_at"),
     )
 
     def page_context(self, request: HttpRequest, row: Merchant) -> dict[str, Any]:

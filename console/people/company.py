@@ -38,13 +38,8 @@ CONNECTS = "connects_company"
 AGAIN, ONCE_A_DAY = "prompt=login&max_age=0", "max_age=86400"
 # An answer that no provider should give.
 FAULTS = (
-    requests.RequestException,
-    OAuth2Error,
-    DatabaseError,
-    ImproperlyConfigured,
-    ValueError,
-    TypeError,
-    LookupError,
+    *(requests.RequestException, OAuth2Error, DatabaseError),
+    *(ImproperlyConfigured, ValueError, TypeError, LookupError),
 )
 log = logging.getLogger("console")
 View = Callable[..., HttpResponse]

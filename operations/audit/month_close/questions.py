@@ -58,19 +58,10 @@ FROM (
 """
 # Postings that change what an earlier month had. The subject of a reversal is its payment.
 CORRECTING = (
-    JournalType.FEE,
-    JournalType.FEE_ADDED,
-    JournalType.FEE_RETURNED,
-    JournalType.DIFFERENCE_BOOKED,
-    JournalType.REVERSAL,
-    JournalType.WITHDRAWAL_RETURNED,
-    JournalType.HELD,
-    JournalType.ACCEPTED,
-    JournalType.MERGED,
-    JournalType.UNMERGED,
-    JournalType.UNDONE,
-    JournalType.WRITTEN_OFF,
-    JournalType.RECOVERED,
+    *(JournalType.FEE, JournalType.FEE_ADDED, JournalType.FEE_RETURNED, JournalType.DIFFERENCE_BOOKED),
+    *(JournalType.REVERSAL, JournalType.WITHDRAWAL_RETURNED, JournalType.HELD, JournalType.ACCEPTED),
+    *(JournalType.MERGED, JournalType.UNMERGED, JournalType.UNDONE),
+    *(JournalType.WRITTEN_OFF, JournalType.RECOVERED),
 )
 CORRECTIONS = f"""
 WITH {ACCOUNTS},
