@@ -32,10 +32,7 @@ class NotInTransaction(Exception):
 
 @dataclass(slots=True)
 class Recording:
-    """An act that happens now. Its record is written at the end of the `recorded` block.
-
-    The block may set `act` and `row` when it knows them, and add `details` to the values after the act.
-    """
+    """An act that happens now. Its block may set `act` and `row`, and add `details` to the values after."""
 
     act: Act
     row: Model | None
@@ -66,10 +63,7 @@ def recorded(
 
 @contextmanager
 def recorded_by_service(act: Act, *, reason: str, form_token: UUID) -> Iterator[None]:
-    """Run a service that writes the record of this act in its own transaction, as a command runs it.
-
-    The record gets the reason and the token of the form.
-    """
+    """Run a service that writes the record of this act itself, with the reason and the token of the form."""
     confirmation.check(act)
     before = _act_form.set(_ActForm(act, reason, form_token))
     try:
@@ -87,10 +81,7 @@ def write(
     reason: str = "",
     form_token: UUID | None = None,
 ) -> AuditRecord:
-    """Write the record of an act.
-
-    Raises NotInTransaction outside of the transaction of the act, and ReauthenticationRequired.
-    """
+    """Record an act. Raises NotInTransaction outside of its transaction, and ReauthenticationRequired."""
     confirmation.check(act)
     # pytest-django runs each test in a transaction of its own, which does not count.
     if all(getattr(block, "_from_testcase", False) for block in connection.atomic_blocks):

@@ -77,10 +77,7 @@ Handle = Callable[[ServiceRequest], HttpResponseBase]
 
 
 class AsgiApplication:
-    """Reads bodies on the event loop, and answers by `handle` in one of `threads` threads.
-
-    Requests that wait for an acquirer have `card_threads` of their own.
-    """
+    """Reads bodies on the event loop, and answers by `handle` in a thread. Card payments have their own."""
 
     def __init__(
         self,

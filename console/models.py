@@ -12,10 +12,7 @@ from core.work.background_jobs import OPEN_STATES, BackgroundJob, JobState
 
 
 class SignInLimit(KeyedRow):
-    """A row of Django's cache in the database, with allauth's counts of failed logins.
-
-    They work while Redis is away, and in all processes.
-    """
+    """Django's cache with allauth's counts of failed logins, for all processes, also without Redis."""
 
     cache_key = models.CharField(max_length=255, primary_key=True)
     value = models.TextField()

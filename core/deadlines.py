@@ -35,10 +35,7 @@ class Deadline:
 
     @contextmanager
     def shuts_down(self, sock: socket.socket) -> Iterator[None]:
-        """Shut the socket down soon after the deadline unless the block has ended.
-
-        Raises RuntimeError if no thread can start.
-        """
+        """Shut the socket down soon after the deadline, unless the block has ended. Raises RuntimeError."""
         timer = threading.Timer(self.expires_at + GRACE_SECONDS - time.monotonic(), _shut_down, [sock])
         timer.daemon = True
         timer.start()

@@ -58,10 +58,7 @@ def with_sign(satang: int) -> str:
 
 
 def parse(text: str) -> int | None:
-    """Satang of a text that a person wrote, such as "1,500", "1500.5" or "1500.00 THB".
-
-    None if it is no amount, or not clear.
-    """
+    """Satang of what a person wrote, such as "1,500" or "1500.5 THB". None if it is not clear."""
     number = (
         plain_text.folded(text)
         .strip()

@@ -133,10 +133,7 @@ class JobRun(models.Model):
 
 
 class EncryptionKeyCheck(KeyedRow):
-    """A sealed text that only the keys of this database can open.
-
-    See `operations.data_protection.resealing`.
-    """
+    """A text that only the keys of this database open, see `operations.data_protection.resealing`."""
 
     ONLY = 1
 

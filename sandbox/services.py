@@ -86,10 +86,7 @@ def plan(
     paid_at: datetime | None = None,
     report_at: datetime | None = None,
 ) -> PaymentPlan:
-    """Check an order to pay. Stores nothing.
-
-    Raises InvalidQrData, InvalidScenario, InvalidPaidAt, InvalidReportAt.
-    """
+    """Check an order to pay. Raises InvalidQrData, InvalidScenario, InvalidPaidAt, InvalidReportAt."""
     if paid_at and abs(paid_at - now) > YEAR:
         raise InvalidPaidAt(param="paid_at", detail=TOO_FAR, received=clock.iso(paid_at))
     if report_at and abs(report_at - now) > YEAR:

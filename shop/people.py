@@ -156,10 +156,7 @@ def _end_link(person: User) -> None:
 
 
 def _check_owner(merchant: Merchant, by: Membership | None) -> None:
-    """Let changes of one shop take turns: two owners who end each other would leave none.
-
-    Raises PermissionDenied.
-    """
+    """Let changes of one shop take turns, so that an owner stays. Raises PermissionDenied."""
     here = Membership.objects.select_for_update().filter(merchant=merchant, ended_at=None).order_by("id")
     owners = {each.pk for each in here if each.role == ShopRole.OWNER}
     if by is not None and by.pk not in owners:

@@ -62,10 +62,7 @@ def prepare(
 
 @transaction.atomic
 def store(endpoint: Endpoint) -> None:
-    """Insert an endpoint of `prepare`. Raises TooManyWebhooks.
-
-    The lock on the merchant makes concurrent creations run one after the other, so that each counts right.
-    """
+    """Insert an endpoint of `prepare`. Creations of a merchant take turns. Raises TooManyWebhooks."""
     Merchant.objects.select_for_update(no_key=True).get(pk=endpoint.merchant_id)
     _check_webhook_limit(endpoint.merchant)
     created = EndpointAction.new(endpoint.id, EndpointActionType.CREATED, now=endpoint.created_at)
@@ -182,10 +179,7 @@ def rotate_secret(webhook: Endpoint, *, now: datetime, secret: str | None = None
 
 @transaction.atomic
 def delete(endpoint: Endpoint, *, now: datetime) -> None:
-    """Delete an endpoint, and of a destination whom it reached. Its deliveries can still be read.
-
-    Raises what `lock` raises.
-    """
+    """Delete an endpoint, and whom a destination reached. Its deliveries stay. Raises as `lock`."""
     endpoint = lock(endpoint)
     endpoint.deleted_at = endpoint.updated_at = now
     if endpoint.type != EndpointType.WEBHOOK:

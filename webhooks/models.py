@@ -320,10 +320,7 @@ DESTINATION_PING = "destination.ping"
 
 
 class Event(CausedRow):
-    """An event as merchants receive it. Every attempt sends the bytes of `body`, stored compressed.
-
-    Without a merchant it is for the operator's destinations only.
-    """
+    """An event for a merchant, or without one for the operator. Attempts send the bytes of `body`."""
 
     id = PublicIdKey()
     # Without a constraint, whose check writes a lock: the payment or the endpoint that it is about has one.

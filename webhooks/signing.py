@@ -25,10 +25,7 @@ def new_secret() -> str:
 
 
 def key_bytes(secret: str) -> bytes:
-    """Return the HMAC key: the decoded bytes after `whsec_`, or the UTF-8 bytes of other text.
-
-    Raises BadSecret.
-    """
+    """The HMAC key: what is encoded after `whsec_`, or the UTF-8 bytes of other text. Raises BadSecret."""
     if not secret:
         raise BadSecret("must not be empty")
     if secret.startswith(PREFIX):

@@ -24,10 +24,7 @@ def subject_id(row: Any) -> str:
 def write(
     act: Act, row: Any, text: str, now: datetime, *, object_type: str, handed_to: str | None = None
 ) -> Note:
-    """Write a note. One that answers or hands over ends what was open about the same thing.
-
-    row: the object of the page, for the record. Raises ActRefused.
-    """
+    """Write a note. An answer or a hand-over ends what was open. row: of the page. Raises ActRefused."""
     about, key = subject_id(row), ids.new("nte_", now)
     if act != Act.NOTED:
         earlier = Note.objects.open().about([about]).select_for_update().first()

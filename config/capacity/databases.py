@@ -104,10 +104,7 @@ def _drop(connection: psycopg.Connection[Any], name: str) -> None:
 
 @contextmanager
 def temporary_redis(url: str) -> Iterator[str]:
-    """The URL of another database of the server: workers of the service see no task of the measurement.
-
-    Raises Refused.
-    """
+    """The URL of a database of the server that workers of the service do not read. Raises Refused."""
     try:
         made = urlsplit(url)._replace(path=f"/{REDIS_DATABASE}").geturl()
         connected = Redis.from_url(made, socket_timeout=CONNECT_SECONDS)

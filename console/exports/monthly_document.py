@@ -15,10 +15,7 @@ BLANK = "." * 70
 
 
 def write(month: Month, reports: Sequence[MerchantMonth], now: datetime) -> bytes:
-    """The totals as PDF, in the language of the reader. `now` matters only for a month that goes on.
-
-    Raises pdf.TooManyRows.
-    """
+    """The totals as PDF, in the language of the reader. Raises pdf.TooManyRows."""
     has_ended = month.end <= now
     title = _("Monthly report %(month)s") % {"month": month.name}
     document = Document(title, at=month.until(now), language=get_language() or "en")

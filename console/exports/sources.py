@@ -129,10 +129,7 @@ class EvidenceSource(ListSource):
 
 
 class ReportSource(Source):
-    """The accountant's pack of a merchant's month, or the totals of all merchants.
-
-    Each merchant is a statement of its own.
-    """
+    """The accountant's pack of a month, or the totals of all merchants: a statement for each merchant."""
 
     file_name, object_type = "accountant", "ledger.entry"
     file_types = (XLSX, ZIP, PDF)

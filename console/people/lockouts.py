@@ -41,11 +41,7 @@ class LiftForm(forms.Form):
 
 
 def may_try(request: HttpRequest, username: str) -> bool:
-    """Whether a password may be checked.
-
-    The attempt counts for the user at once, and is forgotten if it is right. So requests at once do not
-    exceed the limit.
-    """
+    """Whether a password may be checked. The attempt counts at once, so many at once stay in the limit."""
     if not ratelimit.consume(request, action=ADDRESSES, key=_address_of_request(), dry_run=True):
         return False
     return bool(ratelimit.consume(request, action=PASSWORDS, key=_who(request, username)))

@@ -100,10 +100,7 @@ def columns(model: type[Model], names: Any) -> list[Column]:
 
 
 def details(page: Any, names: Any) -> list[Column]:
-    """The values of a page with one row, in the same forms, and a dash for what is empty.
-
-    Django shows related rows by their name and link.
-    """
+    """The values of a page with one row, in the same forms. Django shows related rows by name and link."""
     return [_detail(page, name) if isinstance(name, str) else name for name in names]
 
 

@@ -40,10 +40,7 @@ def make_ahead(model: type[Model], now: datetime) -> list[str]:
 
 
 def drop_old(model: type[Model], before: datetime) -> list[str]:
-    """Drop the months that ended before then. Return the partitions that are gone.
-
-    Rows of these months in the default partition are deleted, too.
-    """
+    """Drop the months that ended before then, also from the default partition. Return what is gone."""
     statement = "SELECT dropped, deleted FROM operations_drop_partitions(%s, %s)"
     dropped, deleted = _call(statement, (model._meta.db_table, month_of(before)))
     while deleted:

@@ -40,10 +40,7 @@ M = TypeVar("M", bound=StateMachine)
 
 
 def transition_all(changes: Sequence[tuple[M, Mapping[str, Any]]], target: models.TextChoices) -> None:
-    """Do what `transition` does to each object with its fields, by one statement.
-
-    All have the same fields. The caller holds the row locks.
-    """
+    """`transition` of each object with its fields, all the same, by one statement. They are locked."""
     for instance, fields in changes:
         for name, value in {**_changes(instance, target), **fields}.items():
             setattr(instance, name, value)

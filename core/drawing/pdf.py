@@ -101,10 +101,7 @@ class Document(FPDF):
             self._wrap(value, ROW)
 
     def add_rows(self, columns: Sequence[Column], rows: Iterable[Sequence[str]], *, has_sum: bool) -> None:
-        """A table whose head is repeated on each page. `has_sum`: the last row is in bold.
-
-        Raises TooManyRows.
-        """
+        """A table with its head on each page. `has_sum`: the last row is in bold. Raises TooManyRows."""
         found, head = list(rows), [column.label for column in columns]
         self._row_count += len(found)
         if self._row_count > MAX_ROWS:

@@ -96,10 +96,7 @@ def _check_order(tags: list[str]) -> None:
 def bill_payment(
     *, biller_id: str, reference1: str, amount: int, reference2: str = "", reference3: str = ""
 ) -> str:
-    """The code of one payment, with its tags ascending. amount: satang, within the limits of a payment.
-
-    Raises BadPayload.
-    """
+    """The code of one payment. amount: satang, within the limits of a payment. Raises BadPayload."""
     if not SHAPES["30.01"].fullmatch(biller_id):
         raise BadPayload("tag 30.01 is malformed")
     if not money.MIN_AMOUNT <= amount <= money.MAX_AMOUNT:

@@ -19,10 +19,7 @@ class Bulkhead:
 
     @contextmanager
     def hold(self, key: str, *, total: int, share: int, wait_seconds: float = 0.0) -> Iterator[None]:
-        """Hold a slot: at most `total` at once, `share` of them for one key.
-
-        Raises BulkheadFull if no slot is free within `wait_seconds`.
-        """
+        """Hold one of `total` slots, `share` of them for a key. Raises BulkheadFull after `wait_seconds`."""
         with self._changed:
             if not self._changed.wait_for(
                 lambda: self._taken.total() < total and self._taken[key] < share, wait_seconds

@@ -31,10 +31,7 @@ def is_enabled(job: NightlyJob) -> bool:
 
 
 def run(job: NightlyJob, now: datetime) -> int:
-    """Return the number of differences, whose texts have no names and no account numbers.
-
-    Raises whatever stops the job.
-    """
+    """Return the number of differences, whose texts name nobody. Raises whatever stops the job."""
     count = 0
     for count, text in enumerate(_JOBS[job](now) or (), 1):
         if count <= MAX_LOGGED:

@@ -136,10 +136,7 @@ class Dispatcher:
 
     @property
     def _has_backlog(self) -> bool:
-        """Whether so many results wait that no more posts may start.
-
-        If the process is killed, these messages are sent again.
-        """
+        """Whether so many results wait that no more posts may start: a kill would send them again."""
         return len(self._unrecorded) >= self._concurrency
 
     async def _post(self, lease: Lease, now: Clock) -> None:

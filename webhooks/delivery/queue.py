@@ -194,10 +194,7 @@ def _with_companions(leases: list[Lease], now: datetime) -> list[Lease]:
 
 
 def reclaim_expired(*, now: datetime) -> int:
-    """Make deliveries with an expired lease due again. Return how many.
-
-    The attempt counts and is recorded as `worker_lost`.
-    """
+    """Make deliveries with an expired lease due again; the attempt is `worker_lost`. Return how many."""
     with transaction.atomic():
         # By the clock of the database, as when the lease began. A locked row is being recorded by its worker,
         # which was late, or reclaimed by another one.
