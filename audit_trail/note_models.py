@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Self
 
+from django.contrib import admin
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -81,10 +82,12 @@ class Note(CausedRow):
         ]
 
     @property
+    @admin.display(description=_("by"))
     def by(self) -> str:
         return request_context.display_name(self.actor)
 
     @property
+    @admin.display(description=_("handed over to"))
     def to(self) -> str:
         """The name of the person or role that it waits for, or waited for."""
         return request_context.display_name(self.handed_to or "").removeprefix(ROLE)

@@ -72,14 +72,6 @@ class InboxAdmin(ReadOnlyAdmin):
     def shown_text(self, note: Note) -> str:
         return shown_text(note)
 
-    @admin.display(description=_("by"))
-    def by(self, note: Note) -> str:
-        return note.by
-
-    @admin.display(description=_("handed over to"))
-    def to(self, note: Note) -> str:
-        return note.to
-
     @admin.display(description=_("answer"))
     def shown_answer(self, note: Note) -> str | None:
         if note.answer is None:
