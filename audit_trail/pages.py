@@ -33,6 +33,7 @@ CAUSE_FIELDS = ("actor", "request_id")
 class RecordedAdmin(admin.ModelAdmin[Any]):
     """Django's pages, with records in the audit trail instead of Django's own log."""
 
+    admin_site: Any
     indexed_filters: ClassVar[frozenset[str]] = frozenset()
     """Names of filters, or look-ups of links, that find few rows by an index."""
     mode_column: ClassVar[str] = ""
@@ -60,8 +61,7 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
 
     def of_mode(self, request: HttpRequest, rows: Any) -> Any:
         """The rows of the mode that the site shows; the same object if there is no other."""
-        site: Any = self.admin_site
-        mode = self.mode_column and site.narrowed_mode(request)
+        mode = self.mode_column and self.admin_site.narrowed_mode(request)
         return self.rows_of_mode(rows, mode) if mode else rows
 
     def rows_of_mode(self, rows: Any, mode: str) -> Any:
@@ -69,14 +69,13 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
 
     def follow_mode(self, request: HttpRequest, object_id: str) -> None:
         """Let the site show the mode of this row."""
-        site: Any = self.admin_site
-        if not self.mode_column or (mode := site.narrowed_mode(request)) is None:
+        if not self.mode_column or (mode := self.admin_site.narrowed_mode(request)) is None:
             return
         row = self.get_object(request, object_id)
         rows = self.model._default_manager.filter(pk=getattr(row, "pk", None))
         other = "test" if mode == "live" else "live"
         if self.rows_of_mode(rows, other).exists():
-            site.follow_mode(request, other)
+            self.admin_site.follow_mode(request, other)
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Without Django's action to delete many rows, which is not one transaction with its records."""
@@ -141,8 +140,7 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
         if "cl" in context:
             query = request.GET.copy()
             query.pop(PAGE_VAR, None)
-            site: Any = self.admin_site
-            if mode := site.narrowed_mode(request):
+            if mode := self.admin_site.narrowed_mode(request):
                 query[admin_lists.MODE] = mode
             context["export"] = {"list": self.opts.label_lower, "query": query.urlencode()}
             context["subtitle"] = context.get("subtitle") or self.limit_note(context["cl"])

@@ -66,7 +66,8 @@ class InvitationForm(forms.ModelForm[User]):
 def invite_page(request: HttpRequest) -> HttpResponse:
     """Invite somebody, and show the link once."""
     with grants.taking_turns(request):
-        _check_permission(request)
+        if not request.user.has_perm("auth.add_user"):
+            raise PermissionDenied
         form = InvitationForm(request.user, request.POST or None)
         if form.is_valid():
             return _link_page(request, *_invite_new(form))
@@ -76,7 +77,6 @@ def invite_page(request: HttpRequest) -> HttpResponse:
 def invite_again_page(request: HttpRequest, object_id: str) -> HttpResponse:
     """Show a new link for a person who has no password yet."""
     with grants.taking_turns(request):
-        _check_permission(request)
         # Locked, because the person may choose a password with the earlier link in this moment.
         people = User.objects.select_for_update() if request.method == "POST" else User.objects.all()
         person = people.filter(pk=object_id).first() if object_id.isdecimal() else None
@@ -156,11 +156,6 @@ def _invite_new(form: InvitationForm) -> tuple[User, str]:
     changes = ["+user", *(f"+group {name}" for name in names)]
     security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject_of(person), changes=changes)
     return person, link
-
-
-def _check_permission(request: HttpRequest) -> None:
-    if not request.user.has_perm("auth.add_user"):
-        raise PermissionDenied
 
 
 def _link_page(request: HttpRequest, person: User, link: str) -> HttpResponse:
