@@ -99,7 +99,7 @@ class ObjectAct:
     """Something that staff may do to a row.
 
     explain: what will happen, in words of staff.
-    words: of the row in `explain`, by the paths of attributes such as `merchant.name`.
+    words: of the row in `explain`, by the paths of attributes or methods such as `merchant.name`.
     run: does it by the service that the API calls, with the row, the valid values of the form, and the time.
         It returns the row that it made, or another act if that is what it did, or what to tell, or None. It
         raises ApiError or ValidationError if the form may be corrected, or ActRefused.
@@ -134,7 +134,8 @@ class ObjectAct:
     def explanation(self, row: Any) -> str:
         if not isinstance(self.explain, Promise):
             return self.explain(row)
-        words = {name: attrgetter(path)(row) for name, path in self.words.items()}
+        found = {name: attrgetter(path)(row) for name, path in self.words.items()}
+        words = {name: word() if callable(word) else word for name, word in found.items()}
         return str(self.explain) % words if words else str(self.explain)
 
     def check_confirmation(self) -> None:

@@ -1,11 +1,9 @@
 """What staff can do to a merchant and to its keys, and how they create one."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.utils.functional import Promise
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -25,18 +23,9 @@ from merchants.forms import (
 )
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant
 
-_act = partial(ObjectAct, is_recorded_by_service=True)
-
-
-def _about(text: Promise) -> Callable[[Any], str]:
-    """The explanation of an act on a merchant, or on one of its keys."""
-
-    def explain(row: Merchant | ApiKey) -> str:
-        merchant = row.merchant if isinstance(row, ApiKey) else row
-        mode = merchant.get_mode_display()
-        return str(text) % {"id": merchant.id, "name": merchant.name, "mode": mode, "key": row}
-
-    return explain
+_new = partial(ObjectAct, is_recorded_by_service=True)
+_act = partial(_new, words={"id": "id", "name": "name", "mode": "get_mode_display"})
+_of_key = partial(_new, words={"name": "merchant.name", "key": "__str__"})
 
 
 def _issue(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownOnce:
@@ -94,12 +83,12 @@ def _refuse_references(is_on: bool) -> dict[str, Any]:
 
 
 NEW_MERCHANT_ACTS = (
-    _act(
+    _new(
         slug="create",
         label=_("Add merchant"),
         act=Act.MERCHANT_CREATED,
         permission="merchants.create_merchant",
-        explain=lambda row: gettext(
+        explain=_(
             "A new merchant with a page of its own. It can do nothing before it has a key. A live merchant "
             "must also be connected to its bank. The next page says how."
         ),
@@ -115,11 +104,9 @@ MERCHANT_ACTS = (
         label=_("Issue a secret key"),
         act=Act.KEY_ISSUED,
         permission="merchants.issue_key",
-        explain=_about(
-            _(
-                "A new secret key for %(name)s (%(mode)s). The next page shows it once. Select only the "
-                "scopes that it needs: they cannot be changed later."
-            )
+        explain=_(
+            "A new secret key for %(name)s (%(mode)s). The next page shows it once. Select only the "
+            "scopes that it needs: they cannot be changed later."
         ),
         run=_issue,
         form=IssueKeyForm,
@@ -129,11 +116,9 @@ MERCHANT_ACTS = (
         label=_("Suspend"),
         act=Act.MERCHANT_SUSPENDED,
         permission="merchants.suspend_merchant",
-        explain=_about(
-            _(
-                "From now on the keys of %(name)s are refused. It makes no codes, charges no cards, and its "
-                "refunds and withdrawals wait. Money that arrives is credited. Lifting it restores all."
-            )
+        explain=_(
+            "From now on the keys of %(name)s are refused. It makes no codes, charges no cards, and its "
+            "refunds and withdrawals wait. Money that arrives is credited. Lifting it restores all."
         ),
         run=lambda merchant, values, now: services.suspend(merchant.pk, now=now),
         is_possible=lambda merchant, now: merchant.suspended_at is None,
@@ -144,42 +129,40 @@ MERCHANT_ACTS = (
         label=_("Lift the suspension"),
         act=Act.SUSPENSION_LIFTED,
         permission="merchants.suspend_merchant",
-        explain=_about(_("%(name)s works as before, and the orders that waited are sent.")),
+        explain=_("%(name)s works as before, and the orders that waited are sent."),
         run=lambda merchant, values, now: services.lift_suspension(merchant.pk),
         is_possible=lambda merchant, now: merchant.suspended_at is not None and merchant.moved_at is None,
     ),
     _act(
         slug="accept-late-money",
         label=_("Accept payments after expiry"),
-        explain=_about(
-            _("From now on, a payment after the expiry of its code succeeds. Nobody has to decide about it.")
+        explain=_(
+            "From now on, a payment after the expiry of its code succeeds. Nobody has to decide about it."
         ),
         **_set_late_money(LateMoneyPolicy.ACCEPT),
     ),
     _act(
         slug="review-late-money",
         label=_("Review payments after expiry"),
-        explain=_about(
-            _("From now on, a payment after the expiry of its code becomes an exception, and staff decide.")
+        explain=_(
+            "From now on, a payment after the expiry of its code becomes an exception, and staff decide."
         ),
         **_set_late_money(LateMoneyPolicy.REVIEW),
     ),
     _act(
         slug="withdraw-unsettled",
         label=_("Allow to withdraw before settlement"),
-        explain=_about(
-            _(
-                "From now on, money of card payments is available at once. %(name)s can withdraw it before "
-                "the acquirer has paid it to you."
-            )
+        explain=_(
+            "From now on, money of card payments is available at once. %(name)s can withdraw it before "
+            "the acquirer has paid it to you."
         ),
         **_may_withdraw_unsettled(True),
     ),
     _act(
         slug="wait-for-settlement",
         label=_("Withdraw only after settlement"),
-        explain=_about(
-            _("From now on, money of card payments becomes available when the acquirer has paid it to you.")
+        explain=_(
+            "From now on, money of card payments becomes available when the acquirer has paid it to you."
         ),
         **_may_withdraw_unsettled(False),
     ),
@@ -188,11 +171,9 @@ MERCHANT_ACTS = (
         label=_("Rename"),
         act=Act.MERCHANT_RENAMED,
         permission="merchants.rename_merchant",
-        explain=_about(
-            _(
-                "Staff see the new name in all lists, and customers who pay by card from now on. The id "
-                "%(id)s, keys and codes stay as they are."
-            )
+        explain=_(
+            "Staff see the new name in all lists, and customers who pay by card from now on. The id "
+            "%(id)s, keys and codes stay as they are."
         ),
         run=lambda merchant, values, now: services.rename_merchant(
             merchant_id=merchant.pk, name=values["name"]
@@ -204,9 +185,7 @@ MERCHANT_ACTS = (
         label=_("Tax details"),
         act=Act.TAX_DETAILS_SET,
         permission="merchants.set_tax_details",
-        explain=_about(
-            _("The accountant's files of %(name)s have them from now on, also those of earlier months.")
-        ),
+        explain=_("The accountant's files of %(name)s have them from now on, also those of earlier months."),
         run=lambda merchant, values, now: services.set_tax_details(
             merchant.pk, tax_id=values["tax_id"], branch=values["branch"], withholds=values["withholds"]
         ),
@@ -215,13 +194,13 @@ MERCHANT_ACTS = (
     _act(
         slug="refuse-open-references",
         label=_("Refuse a second open code of a reference"),
-        explain=_about(_("From now on, a QR code is refused if another open code has its reference.")),
+        explain=_("From now on, a QR code is refused if another open code has its reference."),
         **_refuse_references(True),
     ),
     _act(
         slug="allow-open-references",
         label=_("Allow several open codes of a reference"),
-        explain=_about(_("From now on, several open QR codes can have the same reference.")),
+        explain=_("From now on, several open QR codes can have the same reference."),
         **_refuse_references(False),
     ),
     _act(
@@ -229,11 +208,9 @@ MERCHANT_ACTS = (
         label=_("Hold payments of other payers"),
         act=Act.HELD_PAYERS_CHANGED,
         permission="merchants.set_holds",
-        explain=_about(
-            _(
-                "From now on, such a payment of %(name)s succeeds and its money is credited, but it says: do "
-                "not ship yet. It needs the name or the account of the client in the code."
-            )
+        explain=_(
+            "From now on, such a payment of %(name)s succeeds and its money is credited, but it says: do "
+            "not ship yet. It needs the name or the account of the client in the code."
         ),
         run=lambda merchant, values, now: services.set_held_payers(merchant.pk, values["holds_payers"]),
         form=HoldsForm,
@@ -243,11 +220,9 @@ MERCHANT_ACTS = (
         label=_("Sites of the payment page"),
         act=Act.PAGE_ORIGINS_CHANGED,
         permission="merchants.set_page_origins",
-        explain=_about(
-            _(
-                "Pages of these sites may show the payment page in a frame, and the payment page links back "
-                "to them. No other site can do either."
-            )
+        explain=_(
+            "Pages of these sites may show the payment page in a frame, and the payment page links back "
+            "to them. No other site can do either."
         ),
         run=lambda merchant, values, now: services.set_page_origins(merchant.pk, values["origins"]),
         form=OriginsForm,
@@ -257,24 +232,22 @@ MERCHANT_ACTS = (
         label=_("Change the payment page"),
         act=Act.PAGE_SETTINGS_CHANGED,
         permission="merchants.set_page_settings",
-        explain=_about(
-            _("Payers of %(name)s see this logo, colour and contact on all pages that they open from now on.")
+        explain=_(
+            "Payers of %(name)s see this logo, colour and contact on all pages that they open from now on."
         ),
         run=_set_page,
         form=PageSettingsForm,
     ),
 )
 KEY_ACTS = (
-    _act(
+    _of_key(
         slug="roll",
         label=_("Roll the key"),
         act=Act.KEY_ROLLED,
         permission="merchants.roll_key",
-        explain=_about(
-            _(
-                "A new key takes the place of %(key)s of %(name)s, with the same scopes, networks and "
-                "lifetime. The next page shows it once. The old key works on for the hours that you give."
-            )
+        explain=_(
+            "A new key takes the place of %(key)s of %(name)s, with the same scopes, networks and "
+            "lifetime. The next page shows it once. The old key works on for the hours that you give."
         ),
         run=lambda key, values, now: _shown_once(
             *services.roll_key(key_id=key.pk, overlap_hours=values["overlap_hours"], now=now)
@@ -282,14 +255,12 @@ KEY_ACTS = (
         is_possible=ApiKey.is_usable,
         form=RollKeyForm,
     ),
-    _act(
+    _of_key(
         slug="revoke",
         label=_("Revoke at once"),
         act=Act.KEY_REVOKED,
         permission="merchants.revoke_key",
-        explain=_about(
-            _("Requests of %(name)s with the key %(key)s are refused at once. Nothing can undo this.")
-        ),
+        explain=_("Requests of %(name)s with the key %(key)s are refused at once. Nothing can undo this."),
         run=lambda key, values, now: services.revoke_key(key_id=key.pk, now=now),
         is_possible=lambda key, now: key.revoked_at is None,
         is_dangerous=True,

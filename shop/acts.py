@@ -99,13 +99,10 @@ WITHDRAW_ACT = ObjectAct(
     label=gettext_lazy("Withdraw to this account"),
     act=Act.WITHDRAWAL_CREATED,
     permission="shop.create_withdrawal",
-    explain=lambda account: (
-        _(
-            "Money of your balance goes to %(account)s. Above the limit somebody of the operator must "
-            "approve it."
-        )
-        % {"account": account}
+    explain=gettext_lazy(
+        "Money of your balance goes to %(account)s. Above the limit somebody of the operator must approve it."
     ),
+    words={"account": "__str__"},
     run=_withdraw,
     is_possible=_is_usable,
     form=WithdrawForm,
