@@ -115,9 +115,6 @@ class ApiViewSet(viewsets.ViewSet):
     parser_classes = [StrictJsonParser]
     renderer_classes = [JSONRenderer]
     content_negotiation_class = JsonNegotiation
-    authentication_classes: Any = []
-    permission_classes: Any = []
-    throttle_classes: Any = []
     http_method_names: Any = ["get", "post", "put", "patch", "delete", "head"]  # no OPTIONS, as by default
     # No headers: responses do not vary, and only 405 has `Allow`.
     default_response_headers: Any = MappingProxyType({})
