@@ -11,7 +11,7 @@ import banks
 from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from console.settlements import summaries
-from core import clock, money
+from core import clock
 from core.console import admin_columns
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
@@ -69,13 +69,11 @@ class SummarizedAdmin(ReadOnlyAdmin):
     def questions_of(self, row: Any) -> Any:
         return OpenQuestion.objects.filter(transfer=row)
 
+    net_baht = admin_columns.baht(_("net"), lambda row: row.net_amount)
+
     @admin.display(description=_("acquirer"))
     def acquirer_name(self, row: Any) -> str:
         return str(capfirst(banks.title(row.acquirer)))
-
-    @admin.display(description=_("net"))
-    def net_baht(self, row: Any) -> str:
-        return money.display(row.net_amount)
 
 
 class TransferPageAdmin(SummarizedAdmin):
@@ -88,6 +86,8 @@ class TransferPageAdmin(SummarizedAdmin):
         *("created_at", "arrived_at", "bank_money"),
     ]
     summary_of = staticmethod(summaries.of_transfer)
+    paid_baht = admin_columns.baht(_("what it pays out"), lambda row: row.amount)
+    cost_baht = admin_columns.baht(_("price of the transfer, with VAT"), lambda row: row.fee + row.fee_vat)
 
     def page_context(self, request: HttpRequest, row: AcquirerTransfer) -> dict[str, Any]:
         shown = super().page_context(request, row)
@@ -99,14 +99,6 @@ class TransferPageAdmin(SummarizedAdmin):
     def bank_money(self, transfer: AcquirerTransfer) -> Any:
         key = transfer.bank_transaction_id
         return admin_columns.link_to(BankTransaction, key, admin_columns.copyable(key)) if key else None
-
-    @admin.display(description=_("what it pays out"))
-    def paid_baht(self, transfer: AcquirerTransfer) -> str:
-        return money.display(transfer.amount)
-
-    @admin.display(description=_("price of the transfer, with VAT"))
-    def cost_baht(self, transfer: AcquirerTransfer) -> str:
-        return money.display(transfer.fee + transfer.fee_vat)
 
 
 class SettlementPageAdmin(SummarizedAdmin):
@@ -123,16 +115,13 @@ class SettlementPageAdmin(SummarizedAdmin):
         *("net_baht", "created_at", "expected_at", "arrived_at"),
     ]
     summary_of = staticmethod(summaries.of_settlement)
+    vat_baht = admin_columns.baht(_("VAT of the fee"), lambda row: row.fee_vat)
 
     def questions_of(self, row: Settlement) -> Any:
         return OpenQuestion.objects.filter(transfer_id=row.transfer_id)
 
     def export_net_amount(self, settlement: Settlement) -> int:
         return settlement.net_amount
-
-    @admin.display(description=_("VAT of the fee"))
-    def vat_baht(self, settlement: Settlement) -> str:
-        return money.display(settlement.fee_vat)
 
     @admin.display(description=_("status"))
     def status_now(self, settlement: Settlement) -> str:
@@ -152,6 +141,7 @@ class QuestionPageAdmin(SummarizedAdmin, ActingAdmin):
         *("opened_at", "closed_at", "note", "is_booked", "failed_transfer"),
     ]
     summary_of = staticmethod(summaries.of_question)
+    difference_baht = admin_columns.baht(_("difference"), lambda row: row.difference)
     items_title = _("What transfers paid for the payment")
 
     def items_of(self, row: OpenQuestion) -> Any:
@@ -161,7 +151,3 @@ class QuestionPageAdmin(SummarizedAdmin, ActingAdmin):
 
     def questions_of(self, row: OpenQuestion) -> Any:
         return OpenQuestion.objects.none()
-
-    @admin.display(description=_("difference"))
-    def difference_baht(self, question: OpenQuestion) -> str:
-        return money.display(question.difference)

@@ -87,6 +87,11 @@ def link_to(model: type[Model], key: Any, label: Any) -> Any:
         return label
 
 
+def baht(title: Any, satang: Callable[[Any], int]) -> Any:
+    """A column with an amount of the row that is no field of it."""
+    return admin.display(description=title)(lambda page, row: money.display(satang(row)))
+
+
 def field_of(model: type[Model], name: str) -> Any:
     """The field with this name, or None for a method of the page."""
     with suppress(FieldDoesNotExist):
