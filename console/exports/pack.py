@@ -233,16 +233,8 @@ def totals(reports: Sequence[MerchantMonth], mode: Mode, month: Month, now: date
     header = [_("Merchant"), _("Name"), _("Tax id"), _("Branch"), *sums, _("Difference")]
     title = _("Live merchants") if mode == Mode.LIVE else _("Test merchants")
     made = _sheet(mode.value, title, header, map(_total, reports), len(sums) + 1)
-    lines = [
-        _("Month"),
-        _("Merchant"),
-        _("Name"),
-        _("Mode"),
-        _("Line"),
-        _("Bank or acquirer"),
-        _("Count"),
-        _("Amount"),
-    ]
+    whose, line = [_("Month"), _("Merchant"), _("Name"), _("Mode")], [_("Line"), _("Bank or acquirer")]
+    lines = [*whose, *line, _("Count"), _("Amount")]
     return [made, Sheet("lines", _("Lines"), lines, _lines(reports, month, now))]
 
 
@@ -254,18 +246,9 @@ def _total(report: MerchantMonth) -> list[Cell]:
 
 def _lines(reports: Sequence[MerchantMonth], month: Month, now: datetime) -> Rows:
     for report in reports:
-        merchant = report.merchant
+        whose = [month.name, report.merchant.pk, report.merchant.name, report.merchant.mode]
         for label, company, count, amount in report.printed:
-            yield [
-                month.name,
-                merchant.pk,
-                merchant.name,
-                merchant.mode,
-                label,
-                company,
-                count,
-                _baht(amount),
-            ]
+            yield [*whose, label, company, count, _baht(amount)]
     if month.end > now:
         yield [monthly.unfinished(now)]
 

@@ -148,14 +148,13 @@ def read(period: Period, mode: Mode) -> Figures:
     fees_by_bar = {at: amount for at, amount, _, _ in fees}
     found = rows.run(_BY_BAR, values).fetchall()
     by_bar: Counter[tuple[datetime, str]] = Counter()
-    for list_name, kind, at, count, amount in found:
-        if list_name == "transactions" and kind in RECEIVED:
-            by_bar[at, "count"] += count
-            by_bar[at, "amount"] += amount
     payments: Counter[str] = Counter()
-    for list_name, kind, _, count, _ in found:
+    for list_name, kind, at, count, amount in found:
         if list_name == "payments":
             payments[kind] += count
+        elif list_name == "transactions" and kind in RECEIVED:
+            by_bar[at, "count"] += count
+            by_bar[at, "amount"] += amount
     refunded = _sum(found, "transactions", REFUNDED)
     return Figures(
         received=_sum(found, "transactions", RECEIVED),
@@ -174,7 +173,8 @@ def read(period: Period, mode: Mode) -> Figures:
 
 def merchants(period: Period, mode: Mode) -> list[MerchantFigures]:
     """The merchants that received most, by one statement."""
-    first_day, last_day = _next_utc_day(period.start), _utc_day(period.end)
+    first_day = _utc_day(period.start)
+    first_day += timedelta(days=first_day < period.start)  # the first that begins in the period
     found = rows.run(
         _BY_MERCHANT,
         {
@@ -182,7 +182,7 @@ def merchants(period: Period, mode: Mode) -> list[MerchantFigures]:
             "start": period.start,
             "end": period.end,
             "first_day": first_day,
-            "last_day": last_day,
+            "last_day": _utc_day(period.end),
             "received": RECEIVED,
             "refunded": REFUNDED,
             "limit": MAX_MERCHANTS,
@@ -209,9 +209,3 @@ def _sum(found: Iterable[Any], list_name: str, kinds: list[str]) -> Sum:
 
 def _utc_day(at: datetime) -> datetime:
     return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-def _next_utc_day(at: datetime) -> datetime:
-    """The first beginning of a UTC day at or after an instant."""
-    day = _utc_day(at)
-    return day if day == at else day + timedelta(days=1)

@@ -34,9 +34,8 @@ class ConsolePageLimits:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         path = request.path_info
-        if not path.startswith(PREFIXES):
-            return self.get_response(request)
-        if path in uploads.UPLOAD_PERMISSIONS:  # to store a file of 64 MB takes longer
+        # To store a file of 64 MB takes longer.
+        if not path.startswith(PREFIXES) or path in uploads.UPLOAD_PERMISSIONS:
             return self.get_response(request)
         with limit_statements(connection, STATEMENT_SECONDS):
             response = self.get_response(request)
@@ -44,9 +43,7 @@ class ConsolePageLimits:
         return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if not request.path_info.startswith(PREFIXES):
-            return None
-        return refusal(request, error)
+        return refusal(request, error) if request.path_info.startswith(PREFIXES) else None
 
 
 def refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
