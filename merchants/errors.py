@@ -48,31 +48,11 @@ class TooManyRefusedKeys(RateLimitError):
     message = "Too many requests without a valid key from this address. Try again in {retry_after} s."
 
 
-class TooManyExports(RateLimitError):
-    code = "too_many_exports"
-    message = "A CSV file of this merchant is being written. Try again in a second."
-
-
-class BankNotConfigured(StateError):
-    code = "bank_not_configured"
-    message = "This merchant has no bank configured yet."
-
-
-class MerchantNotFound(NotFound):
-    code = "merchant_not_found"
-    message = "No merchant {id}."
-
-
-class KeyNotRollable(StateError):
-    code = "key_not_rollable"
-    message = "Key {id} is expired or revoked. Issue a new key."
-
-
-class KeyNotFound(NotFound):
-    code = "key_not_found"
-    message = "No key {id}."
-
-
-class CallerNotAllowed(NotPermitted):
-    code = "caller_not_allowed"
-    message = "This address is not in the bank's networks."
+TooManyExports = RateLimitError.of(
+    "too_many_exports", "A CSV file of this merchant is being written. Try again in a second."
+)
+BankNotConfigured = StateError.of("bank_not_configured", "This merchant has no bank configured yet.")
+MerchantNotFound = NotFound.of("merchant_not_found", "No merchant {id}.")
+KeyNotRollable = StateError.of("key_not_rollable", "Key {id} is expired or revoked. Issue a new key.")
+KeyNotFound = NotFound.of("key_not_found", "No key {id}.")
+CallerNotAllowed = NotPermitted.of("caller_not_allowed", "This address is not in the bank's networks.")
