@@ -59,6 +59,9 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=20, primary_key=True, serialize=False)),
                 ('recorded_at', models.DateTimeField()),
             ],
+            options={
+                'abstract': False,
+            },
         ),
         migrations.CreateModel(
             name='JobRun',
