@@ -38,9 +38,9 @@ export class ThaiQrProvider extends AbstractPaymentProvider<Options> {
     const { data = {}, amount, currency_code } = input;
     if (currency_code.toLowerCase() !== "thb") throw notAllowed("Thai QR codes are paid in THB only.");
     const session = String(data["session_id"]);
+    // Without a reference the payment page offers no new code, which Medusa would not know.
     const body = {
       amount: satang(amount),
-      reference: session.slice(0, 35),
       expiry_minutes: this.#options.expiryMinutes ?? 15,
       metadata: { medusa_session: session },
     };
