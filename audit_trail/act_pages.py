@@ -252,8 +252,9 @@ class ActPages(RecordedAdmin):
     def _do(self, request: HttpRequest, row: Any, found: ObjectAct, form: ReasonForm) -> HttpResponse:
         said = ""
         with suppress(ActRefused):  # before the act, because it names what the act changes
-            # Messages are stored, so they name no payer.
-            said = "" if self.explains_personal_data else form.explanation() or found.explanation(row)
+            # Messages are stored, so they name no payer, nor what people wrote.
+            is_private = self.explains_personal_data or found.keeps_page
+            said = "" if is_private else form.explanation() or found.explanation(row)
         try:
             made = self.perform(found, row, form.cleaned_data)
         except DoneBefore as earlier:
