@@ -204,8 +204,11 @@ def finish(batch: InquiryBatch, answers: list[InquiryResponse], now: datetime) -
     ours = BankRateLimit.objects.filter(pk=rate_limit.pk, available_at=rate_limit.available_at)
     ours.update(available_at=Now() + wait, silent_batches=silent_batches)
     if silent:
+        refused = {merchant for merchant, answer in results if answer.failure == "credentials"}
         unanswered = Counter(merchant for merchant, _ in results if merchant in silent)
-        standby.leave(rate_limit.bank, unanswered, is_bank_silent=silent_batches > 0, now=now)
+        standby.leave(
+            rate_limit.bank, unanswered, is_bank_silent=not answered and len(silent - refused) > 1, now=now
+        )
 
 
 def _update_backoffs(bank: str, answered: set[str], silent: set[str], now: datetime) -> None:

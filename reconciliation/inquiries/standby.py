@@ -32,7 +32,7 @@ def leave(bank: str, unanswered: Counter[str], *, is_bank_silent: bool, now: dat
 
     is_bank_silent: it answered none of several merchants, so the codes of its other merchants move too.
     """
-    at_bank = Merchant.objects.filter(bank=bank, uses_standby=False).exclude(standby_bank="")
+    at_bank = Merchant.objects.filter(bank=bank, uses_standby=False, moved_at=None).exclude(standby_bank="")
     if not is_bank_silent:
         many = [merchant for merchant, count in unanswered.items() if count >= SILENT_INQUIRIES]
         rows = Backoff.objects.filter(Q(merchant__in=many) | Q(silent_batches__gte=SILENT_BATCHES), bank=bank)
@@ -50,7 +50,8 @@ def return_codes(*, now: Callable[[], datetime]) -> None:
 
     A bank that is down is asked once a run, whichever merchant comes first.
     """
-    away = Merchant.objects.filter(uses_standby=True, bank_changed_at__lte=now() - schedule.scaled(STAY))
+    since = now() - schedule.scaled(STAY)
+    away = Merchant.objects.filter(uses_standby=True, moved_at=None, bank_changed_at__lte=since)
     down, deadline = set[str](), Deadline.after(due_work.RUN_SECONDS)
     for merchant in away.order_by("?"):
         if deadline.is_past:
