@@ -69,13 +69,15 @@ def test_statement_entry_has_request_id_of_upload(
 
 
 @pytest.mark.slow
-def test_statement_imported_by_command_has_no_request_id(
+def test_statement_imported_by_command_has_a_request_id_of_its_own(
     shop: Shop, code: dict[str, Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "day.txt"
     path.write_bytes(file_about(code))
     call_command("import_statement", str(path), "--bank", "sandbox", "--quiet")
-    assert only_entry(shop, code["payment_id"], "bank.statement")["request_id"] is None
+    request_id = only_entry(shop, code["payment_id"], "bank.statement")["request_id"]
+    assert request_id == Statement.objects.get().request_id
+    assert request_id.startswith("req_")
 
 
 @pytest.mark.slow

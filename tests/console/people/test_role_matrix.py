@@ -81,6 +81,7 @@ MERCHANT_SLUGS = (
         "page-settings",
         "test-connection",
     ),
+    "test-standby",
     *("add-payout-account", "switch-payout-list-on", "switch-payout-list-off"),
     *("set-nightly-payout", "stop-nightly-payout", "suspend", "lift-suspension"),
     "invite-owner",

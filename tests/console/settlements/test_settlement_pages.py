@@ -255,7 +255,7 @@ def test_pages_are_in_the_language_of_the_reader(
 ) -> None:
     acquirer.charge(shop.merchant, ago=DAY)
     page = admin_client.get(PAGE, headers={"accept-language": "th"}).text
-    assert "ธนาคารจำลอง ค้างจ่าย 960.94 THB จากการชำระด้วยบัตร 1 รายการ ตั้งแต่ 2026-11-20" in page
+    assert "ธนาคารจำลอง ค้างจ่าย 960.94 บาท จากการชำระด้วยบัตร 1 รายการ ตั้งแต่ 2026-11-20" in page
 
 
 def test_sum_of_very_many_payments_is_at_least_that_of_the_oldest(
