@@ -74,6 +74,11 @@ class MerchantQuerySet(models.QuerySet["Merchant"]):
         """The merchants that have any of these biller ids at any bank."""
         return self.filter(models.Q(biller_id__in=biller_ids) | models.Q(standby_biller_id__in=biller_ids))
 
+    def banks(self) -> set[str]:
+        """The first banks and the stand-bys of these merchants."""
+        pairs = self.values_list("bank", "standby_bank").distinct()
+        return {bank for pair in pairs for bank in pair if bank}
+
 
 class Merchant(models.Model):
     """A shop. A test merchant uses the sandbox bank, a live one the bank of its connection.

@@ -11,7 +11,7 @@ from audit_trail.acts import ActRefused
 from core import request_context
 from reconciliation.exceptions import resolution_records
 from reconciliation.matching import crediting
-from reconciliation.models import BankTransaction, Resolution, ResolutionType, StatementLine
+from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType, StatementLine
 
 
 @resolution_records.decision(ResolutionType.CONFIRMED)
@@ -22,6 +22,8 @@ def confirm_manually(bank_transaction_id: str, *, note: str, now: datetime) -> R
         if Resolution.objects.filter(subject_id=bank_transaction.id, type=ResolutionType.CONFIRMED).exists():
             raise resolution_records.already_resolved(bank_transaction.id)
         raise ActRefused(_("This money is confirmed: the bank itself reported it."))
+    if bank_transaction.resolution_state == ResolutionState.UNDONE:
+        raise ActRefused(_("The import that reported this money was undone: it does not count."))
     if request_context.current().actor == uploader_of(bank_transaction):
         raise ActRefused(_("You uploaded this statement: another person must confirm what it reports."))
     resolution = resolution_records.draft(

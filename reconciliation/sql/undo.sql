@@ -17,6 +17,17 @@ CREATE OR REPLACE FUNCTION reconciliation_undo_obstacle(
             )))
         )
         UNION ALL
+        SELECT 0, NULL, 'known' FROM reconciliation_statement AS statement JOIN reconciliation_statement AS later USING (bank)
+        WHERE statement.id = undone AND later.created_at > statement.created_at AND later.duplicate_count > 0
+            AND later.undone_at IS NULL
+        UNION ALL
+        SELECT 0, NULL, 'moved' FROM reconciliation_statementline AS line
+        JOIN reconciliation_banktransaction AS money ON money.id = line.bank_transaction_id
+        JOIN merchants_merchant AS merchant ON money.biller_id <> '' AND (money.bank, money.biller_id) IN (
+            (merchant.bank, merchant.biller_id), (merchant.standby_bank, merchant.standby_biller_id)
+        )
+        WHERE line.statement_id = undone AND merchant.moved_at IS NOT NULL
+        UNION ALL
         SELECT line_number, money.payment_id, CASE
             WHEN money.match_result = '' THEN 'not_matched'
             WHEN EXISTS (

@@ -32,8 +32,7 @@ IMPORT_PERMISSION = "reconciliation.import_statement"
 
 
 def _bank_choices() -> list[tuple[str, str]]:
-    names = Merchant.objects.exclude(bank="").order_by("bank").values_list("bank", flat=True).distinct()
-    return [(name, name) for name in names]
+    return [(name, name) for name in sorted(Merchant.objects.banks())]
 
 
 class StatementImportForm(forms.Form):

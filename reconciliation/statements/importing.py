@@ -27,7 +27,7 @@ from merchants.models import Merchant
 from reconciliation.matching import credits, statement_fees
 from reconciliation.matching import services as matching
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
-from reconciliation.statements.line_storage import assign, store_lines, transaction_by_index
+from reconciliation.statements.line_storage import assign, refuse_moved, store_lines, transaction_by_index
 from reconciliation.statements.lines import ALREADY_STORED, FileLine, FileProblems, InvalidStatementFile
 from reconciliation.statements.statement_file import MAX_SHOWN, FileContents, StatementFile
 
@@ -73,7 +73,7 @@ def columns_of(file: StatementFile, found: FileContents, *, bank: str, now: date
 
 def check(file: StatementFile, *, bank: str) -> FileContents:
     """Read the file once. Raises UnknownBank, and InvalidStatementFile also for a file of another bank."""
-    if not Merchant.objects.filter(bank=bank).exists():
+    if bank not in Merchant.objects.banks():
         raise UnknownBank(name=bank)
     found = file.read_contents()
     _check_bank(file, found.biller_ids, bank=bank)
@@ -90,6 +90,7 @@ def dry_run(
     paid: set[str] = set()
     remaining = islice(file.read_lines(FileProblems()), most)
     while batch := list(islice(remaining, BATCH_SIZE)):
+        refuse_moved(bank, batch)
         _, matcher = assign(bank, batch, now)
         credits.foresee(
             [each for each in matcher.created if each.kind == BankTransactionKind.CREDIT], paid=paid

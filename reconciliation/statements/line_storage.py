@@ -71,11 +71,7 @@ def store_lines(
     hold()
     bank = statement.bank
     rows.run(SHARE_LINES, [bank])
-    gone = Merchant.objects.filter(moved_at__isnull=False)
-    moved = {terms.biller_id for each in gone for terms in each.all_terms if terms.bank == bank}
-    for line in file_lines:
-        if line.biller_id and line.biller_id in moved:
-            line.parsed, line.content, line.error = None, line.raw, "it is of a merchant that has moved"
+    refuse_moved(bank, file_lines)
     deduplication.lock_names(
         deduplication.lock_name(bank, line.parsed) if line.parsed else f"line {bank} {line.sha256}"
         for line in file_lines
@@ -97,6 +93,16 @@ def store_lines(
     statement.stored_count += len(file_lines)
     statement.duplicate_count += len(stored)
     statement.save(update_fields=["stored_count", "duplicate_count", "fee_count"])
+
+
+def refuse_moved(bank: str, file_lines: Sequence[FileLine]) -> None:
+    """Lines of merchants that have moved become unreadable, and staff see them."""
+    gone = Merchant.objects.filter(moved_at__isnull=False)
+    moved = {terms.biller_id for each in gone for terms in each.all_terms if terms.bank == bank}
+    for line in file_lines:
+        if line.biller_id and line.biller_id in moved:
+            line.parsed, line.fee, line.content = None, None, line.raw
+            line.error = "it is of a merchant that has moved"
 
 
 def assign(

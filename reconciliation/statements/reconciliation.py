@@ -50,9 +50,8 @@ class DayComparison:
 
 def banks_with_activity(day: date) -> list[str]:
     """The banks of merchants, and the banks with lines of that day."""
-    served = Merchant.objects.exclude(bank="").values_list("bank", flat=True)
     imported = StatementLine.objects.filter(bank_date=day).values_list("bank", flat=True)
-    return sorted({*served.distinct(), *imported.distinct()})
+    return sorted({*Merchant.objects.banks(), *imported.distinct()})
 
 
 def compare_totals(bank: str, day: date) -> DayComparison:

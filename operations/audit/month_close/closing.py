@@ -106,7 +106,7 @@ def read(month: date, now: datetime, *, is_sandbox: bool = False) -> Books:
     """The books of a month as they are now: of live money, or of that of the sandbox bank."""
     (start, end), after = bounds(month), next_month(month)
     parties = categories.parties(start, end, is_sandbox=is_sandbox)
-    served = Merchant.objects.exclude(bank="").values_list("bank", flat=True).distinct()
+    served = Merchant.objects.banks()
     banks = sorted(
         each for each in {*served, *(party.name for party in parties)} if (each == SANDBOX) == is_sandbox
     )

@@ -1,5 +1,6 @@
 """A merchant with two banks: new codes go to its stand-by while the first fails. Codes keep their bank."""
 
+import io
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -22,6 +23,7 @@ from qrcodes import services
 from qrcodes.models import QrCode
 from reconciliation.inquiries import standby
 from reconciliation.models import Backoff, BankRateLimit, Inquiry
+from reconciliation.statements import importing, reconciliation, statement_file
 from tests import audit
 from tests.banks import fake_scb, two_banks
 from tests.banks.fake_bbl import BILLER as BBL_BILLER
@@ -32,6 +34,9 @@ from tests.concurrency import run_concurrently
 from tests.conftest import Shop, new_client, open_shop
 from tests.merchants.connection_configs import BBL_CONFIG, SCB_CONFIG
 from tests.reconciliation.inquiries.builders import sweep
+from tests.reconciliation.statements.statement_files import csv_file
+from tests.reconciliation.statements.test_fees import WITH_FEE, with_fee
+from tests.webhook_receiver import Reply
 
 pytestmark = pytest.mark.django_db
 MINUTE = timedelta(minutes=1)
@@ -297,3 +302,52 @@ def test_standby_is_another_bank_of_a_connected_live_merchant(live: Shop, bbl: F
     bank_connections.move_codes(live.merchant.pk, to_standby=True, now=clock.now())
     with pytest.raises(ValidationError, match="keeps its bank and biller id"):
         connect_standby(live, bbl, biller_id="5" * 15)
+
+
+def test_one_broken_merchant_moves_no_others_after_the_return(
+    live: Shop, scb: MortalScb, bbl: FakeBbl
+) -> None:
+    idle, broken = (open_shop(name, mode="live") for name in ("Idle", "Broken"))
+    scb.connect(idle, "0" * 15)
+    connect_standby(idle, bbl, biller_id="1" * 15)
+    scb.connect(broken, "2" * 15)
+    live.qr_code(expiry_minutes=60)
+    broken.qr_code(expiry_minutes=600)
+    scb.is_dead = True
+    sweep()
+    assert uses_standby(idle)
+    scb.is_dead = False
+    return_after(2 * MINUTE)
+    scb.is_dead = True
+    Inquiry.objects.exclude(payment__merchant=broken.merchant).update(due_at=None)
+    assert (sweep(600), uses_standby(live), uses_standby(idle)) == (1, False, False)
+
+
+def test_refused_credentials_of_two_merchants_move_no_others(live: Shop, scb: MortalScb) -> None:
+    others = [open_shop(name, mode="live") for name in ("A", "B")]
+    for shop, biller_id in zip(others, ("0" * 15, "2" * 15), strict=True):
+        scb.connect(shop, biller_id)
+        shop.qr_code(expiry_minutes=60)
+    answer = scb.reply_to
+
+    def refuse(request: Any) -> Any:
+        return Reply(401, body=b'{"status": {"code": 1101}}') if "token" in request.path else answer(request)
+
+    scb.reply_to = refuse  # type: ignore[method-assign]
+    assert (sweep(), uses_standby(live)) == (2, False)
+
+
+def test_merchant_that_has_moved_is_not_asked_about(live: Shop, scb: MortalScb) -> None:
+    bank_connections.move_codes(live.merchant.pk, to_standby=True, now=clock.now())
+    Merchant.objects.filter(pk=live.merchant.pk).update(suspended_at=clock.now(), moved_at=clock.now())
+    before = len(scb.requests)
+    return_after(2 * MINUTE)
+    assert (len(scb.requests), uses_standby(live)) == (before, True)
+
+
+def test_statement_of_the_standby_is_imported(live: Shop) -> None:
+    bank_connections.move_codes(live.merchant.pk, to_standby=True, now=clock.now())
+    line = with_fee(live.qr_code(), "1.00", "0.07")
+    assert reconciliation.banks_with_activity(clock.now().date()) == ["bbl", "scb"]
+    file = statement_file.open_file(io.BytesIO(csv_file(line, header=WITH_FEE)), "bbl.csv")
+    assert importing.check(file, bank="bbl").line_count == 1

@@ -17,9 +17,10 @@ from audit_trail.models import AuditRecord
 from core import clock, money
 from ledger import accounts, queries
 from ledger.models import Journal
+from merchants.models import Merchant
 from operations.audit.daily_close import closing
 from payments.models import Payment
-from reconciliation.exceptions import resolutions
+from reconciliation.exceptions import confirmations, resolutions
 from reconciliation.matching import services as matching
 from reconciliation.models import (
     BankNotification,
@@ -116,6 +117,31 @@ def test_callback_after_the_undo_is_money_of_its_own(shop: Shop) -> None:
     reported = seller.report(code, reference1="NOBODYKNOWSTHIS00000", paid_at=now)
     assert (reported.source, reported.resolution_state) == ("callback", "")
     assert suspense() == reported.amount
+
+
+def test_import_whose_lines_a_later_one_knew_is_not_undone(shop: Shop) -> None:
+    first = import_file(bot_file(UNKNOWN[0])).statement
+    second = import_file(bot_file(UNKNOWN[0], UNKNOWN[1])).statement
+    is_refused(first, "A later import knew lines of earlier ones already: undo it first.")
+    undone(second)
+    undone(first)
+    assert suspense() == 0
+
+
+def test_money_of_a_merchant_that_has_moved_is_not_undone(shop: Shop) -> None:
+    made = import_file(bot_file(UNKNOWN[0])).statement
+    biller_id = BankTransaction.objects.get().biller_id
+    Merchant.objects.filter(pk=shop.merchant.pk).update(
+        biller_id=biller_id, suspended_at=clock.now(), moved_at=clock.now()
+    )
+    is_refused(made, "This import brought money of a merchant that has moved to another instance.")
+
+
+def test_nobody_confirms_money_of_an_undone_import(shop: Shop) -> None:
+    undone(import_file(bot_file(UNKNOWN[0])).statement)
+    undone_money = BankTransaction.objects.get()
+    with acting_as("staff:second"), pytest.raises(ActRefused, match="was undone: it does not count"):
+        confirmations.confirm_manually(undone_money.pk, note=NOTE, now=clock.now())
 
 
 def test_credited_money_is_never_taken_back(shop: Shop) -> None:
