@@ -19,7 +19,7 @@ from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from core.thai import tax_ids
 from merchants import page_origins, secret_keys
-from merchants.errors import KeyNotFound, KeyNotRollable, MerchantNotFound
+from merchants.errors import KeyNotFound, KeyNotRollable, MerchantMoved, MerchantNotFound
 from merchants.models import ApiKey, HoldsPayers, LateMoneyPolicy, Merchant, Mode
 
 SANDBOX = "sandbox"
@@ -182,6 +182,8 @@ def lift_suspension(merchant_id: str) -> None:
 def _set_suspended(act: Act, merchant_id: str, at: datetime | None) -> None:
     # This lock waits for the orders that are submitted at this moment (`lock_suspension`).
     merchant = Merchant.objects.select_for_update(no_key=True).get(pk=merchant_id)
+    if merchant.moved_at is not None:
+        raise MerchantMoved()
     if (merchant.suspended_at is None) != (at is None):
         with recorded(act, merchant):
             merchant.suspended_at = at

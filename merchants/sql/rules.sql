@@ -6,10 +6,14 @@ CREATE OR REPLACE FUNCTION merchants_check_open() RETURNS trigger
     AS $$
 DECLARE
     is_suspended boolean;
+    has_moved boolean;
 BEGIN
-    SELECT suspended_at IS NOT NULL INTO is_suspended FROM public.merchants_merchant WHERE id = NEW.merchant_id;
+    SELECT suspended_at IS NOT NULL, moved_at IS NOT NULL INTO is_suspended, has_moved
+    FROM public.merchants_merchant WHERE id = NEW.merchant_id;
     IF is_suspended IS NULL THEN
         RAISE EXCEPTION 'there is no merchant %', NEW.merchant_id USING ERRCODE = 'foreign_key_violation';
+    ELSIF has_moved THEN
+        RAISE EXCEPTION 'merchant % has moved', NEW.merchant_id USING ERRCODE = 'check_violation';
     ELSIF is_suspended THEN
         RAISE EXCEPTION 'merchant % is suspended', NEW.merchant_id USING ERRCODE = 'check_violation';
     END IF;

@@ -38,6 +38,7 @@ from operations.audit.daily_close import signing
 from operations.moving import tables
 from operations.moving.file import Unusable, Writer
 from payments.card_models import IS_ON_THE_WAY, IS_OPEN, CardCharge
+from reconciliation.models import BankTransaction
 from settlements.models import SettledItem
 from transfers.models import UNFINISHED_STATES, Transfer, TransferState
 from webhooks.models import DeliveryLease, DisabledReason, Endpoint, EndpointStatus
@@ -163,7 +164,10 @@ def walk(merchant_id: str) -> Iterator[QuerySet[Any]]:
     rows.run("INSERT INTO moved VALUES (%s)", [merchant_id])
     for label, paths in tables.MOVES.items():
         model = apps.get_model(label)
-        conditions = (Q(**{f"{path}__in": RawSQL(MOVED, [])}) for path in paths)  # noqa: S611
+        conditions = [Q(**{f"{path}__in": RawSQL(MOVED, [])}) for path in paths]  # noqa: S611
+        if model is BankTransaction:  # unknown money that came to its biller ids
+            terms = Merchant.objects.get(pk=merchant_id).all_terms
+            conditions += [Q(merchant=None, bank=each.bank, biller_id=each.biller_id) for each in terms]
         found = model._base_manager.filter(reduce(or_, conditions))
         if label in tables.LEFT_OUT:
             found = found.exclude(**tables.LEFT_OUT[label])

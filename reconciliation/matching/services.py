@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from merchants.errors import has_moved
 from merchants.models import Merchant
@@ -63,8 +64,8 @@ def apply_unapplied(*, now: datetime, batch: int = 500) -> int:
     unapplied = (
         BankTransaction.objects.not_matched()
         .filter(received_at__lte=now - UNAPPLIED_AFTER)
-        .exclude(biller_id__in=moved.values("biller_id"))
-        .exclude(biller_id__in=moved.exclude(standby_bank="").values("standby_biller_id"))
+        .exclude(Exists(moved.filter(bank=OuterRef("bank"), biller_id=OuterRef("biller_id"))))
+        .exclude(Exists(moved.filter(standby_bank=OuterRef("bank"), standby_biller_id=OuterRef("biller_id"))))
         .order_by("received_at")
     )
     found = list(unapplied.values_list("pk", flat=True)[:batch])

@@ -315,7 +315,7 @@ BEGIN
     RETURN NEW;
 END $$;
 
-CREATE OR REPLACE TRIGGER reconciliation_check_here BEFORE INSERT ON reconciliation_banktransaction
+CREATE OR REPLACE TRIGGER reconciliation_check_here BEFORE INSERT OR UPDATE OF later_bank_reference ON reconciliation_banktransaction
     FOR EACH ROW EXECUTE FUNCTION reconciliation_check_here();
 
 

@@ -17,6 +17,8 @@ from pytest_django import Settings
 from audit_trail.chain import Verification
 from banks import ReportedTransfer
 from core import clock, vault
+from merchants import services
+from merchants.errors import MerchantMoved
 from merchants.models import Merchant
 from operations.audit import findings
 from operations.audit.daily_close import closing
@@ -46,8 +48,9 @@ from tests.operations.evidence.builders import KEY
 from tests.operations.moving.conftest import Instance
 from tests.reconciliation.builders import RESOLVES, parse, staff_client
 from tests.reconciliation.exceptions.test_acts_in_console import confirm
-from tests.reconciliation.statements.statement_files import bot_file, credit_line
+from tests.reconciliation.statements.statement_files import bot_file, credit_line, csv_file
 from tests.reconciliation.statements.statement_files import import_file as import_statement
+from tests.reconciliation.statements.test_fees import WITH_FEE, with_fee
 from tests.refunds.builders import RefundShop
 from tests.settlements.conftest import ReportingAcquirer
 from tests.tables import count_rows
@@ -455,6 +458,36 @@ def test_statement_line_after_the_move_waits_for_staff(
         [other_shop.merchant.pk],
     )
     assert StatementLine.objects.get(result="unreadable").error == "it is of a merchant that has moved"
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_bank_that_confirms_what_a_statement_reported_waits_for_staff(
+    shop: Shop, bank: SandboxBankClient, transactional_db: None, known: bool
+) -> None:
+    code, paid_at = shop.qr_code(), clock.now()
+    reference = {} if known else {"reference1": "NOBODYKNOWSTHIS00000"}
+    import_statement(
+        bot_file(credit_line(code, paid_at, **({} if known else {"ref1": "NOBODYKNOWSTHIS00000"})))
+    )
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    assert bank.post(bank.notification(code, paid_at=paid_at, **reference)).status_code == 200
+    assert "moved" in reasons()
+    assert not BankTransaction.objects.get().is_confirmed
+
+
+def test_line_with_a_fee_after_the_move_stops_no_other_line(
+    shop: Shop, other_shop: Shop, transactional_db: None
+) -> None:
+    lines = [with_fee(each.qr_code(), "1.00", "0.07") for each in (shop, other_shop)]
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    import_statement(csv_file(*lines, header=WITH_FEE))
+    assert list(BankTransaction.objects.values_list("merchant", flat=True)) == [other_shop.merchant.pk]
+
+
+def test_suspension_of_a_merchant_that_has_moved_is_not_lifted(shop: Shop, transactional_db: None) -> None:
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    with pytest.raises(MerchantMoved):
+        services.lift_suspension(shop.merchant.pk)
 
 
 def test_staff_read_that_the_merchant_has_moved(
