@@ -14,13 +14,19 @@ MAX_NAMES = 4096
 _SECRETS = re.compile(
     r"(tq_(?:test|live)_[0-9A-Za-z]{8})[0-9A-Za-z]+|(whsec_)[0-9A-Za-z+/=]+|(bep_|clt_)[0-9A-Za-z]+|(Bearer\s+)\S+|(://[^:/@\s]*:)[^/\s]+(?=@)"
 )
+# PostgreSQL puts values of the row, such as names, into these parts of an error, of one or more lines.
+_ROWS = re.compile(
+    r"^(DETAIL|CONTEXT):.*?(?=^(?:HINT|CONTEXT|\s+File |\S+Error|The above|During)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
 _LONG_DIGITS = re.compile(r"(?<![0-9A-Za-z])\d{6,15}(\d{4})(?![0-9A-Za-z])")
 
 
 def redact(text: str) -> str:
-    """`text` without keys, webhook secrets and passwords in URLs, and with 4 digits of account numbers."""
+    """Without rows, keys, webhook secrets and passwords in URLs, and with 4 digits of account numbers."""
     without_secrets = _SECRETS.sub(
-        lambda m: next(group for group in m.groups() if group is not None) + "[redacted]", text
+        lambda m: next(group for group in m.groups() if group is not None) + "[redacted]",
+        _ROWS.sub("\\1: [redacted]\n", text),
     )
     return _LONG_DIGITS.sub(r"...\1", without_secrets)
 

@@ -2,11 +2,15 @@
 
 import json
 import logging
+import re
 import sys
 
 import pytest
+from django.db import DatabaseError, transaction
 
 from core.observing.logs import JsonFormatter, redact
+from merchants.models import Merchant
+from tests.conftest import Shop
 
 KEY = "tq_live_Ab3dE6gH" + "x" * 32 + "123456"
 
@@ -64,6 +68,17 @@ def test_log_line_is_one_json_object_without_secrets() -> None:
         "tq_live_Ab3dE6gH[redacted] failed",
     )
     assert "Traceback" in shown["error"]
+
+
+@pytest.mark.django_db
+def test_refused_row_is_not_in_the_log(shop: Shop) -> None:
+    merchants = Merchant.objects.filter(pk=shop.merchant.pk)
+    merchants.update(name="Somchai\nJaidee")
+    with transaction.atomic(), pytest.raises(DatabaseError, match=r"row contains.*Somchai") as refused:
+        merchants.update(mode="none")
+    told = redact(f"{refused.value}\nThe above exception was the cause")
+    assert not re.search("Somchai|Jaidee", told)
+    assert "DETAIL: [redacted]\nThe above exception was the cause" in told
 
 
 def test_security_log_line_is_written_unchanged() -> None:
