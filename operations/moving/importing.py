@@ -31,10 +31,14 @@ from operations.moving import exporting, file, tables
 from operations.moving.file import Unusable
 from reconciliation.models import ScanCursor
 
-# They write what no row of the file has.
-KEPT_TRIGGERS = ("count_inserted", "audit_trail_wait_for_link", "merchants_check_billers")
+# They write what no row of the file has, or refuse what a foreign key or a unique index would.
+KEPT_TRIGGERS = (
+    *("count_inserted", "audit_trail_wait_for_link"),
+    *("merchants_check_billers", "merchants_check_exists", "reconciliation_check_reported"),
+)
 FIND_TRIGGERS = "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname = ANY(%s)"
 NOT_OWN = "The file has rows of other merchants or tables."
+KNOWN_MONEY = "Or unknown money that came to its biller id is in this database already."
 MAX_FINDINGS = 5
 ADD_TO_ACCOUNTS = """
 UPDATE ledger_account AS account SET rolled_up_balance = rolled_up_balance + moved.amount,
@@ -162,7 +166,7 @@ class Importer:
             raise Unusable("The signature of the file is not that of its content.")
         rows_of = {found.model._meta.label_lower: found.count() for found in exporting.walk(merchant_id)}
         if rows_of != self._counts:  # whoever wrote the file, each row belongs to the merchant
-            raise Unusable(NOT_OWN)
+            raise Unusable(f"{NOT_OWN} {KNOWN_MONEY}")
         if {"merchant_id": merchant_id, "rows": rows_of, **exporting.books(merchant_id)} != manifest:
             raise Unusable("The rows, balances or the feed are not those that the file names.")
         return signing.fingerprint(end["signed"][1]) if end["signed"] else ""

@@ -291,8 +291,9 @@ def forged(content: bytes, key: str, path: Path, change: Callable[[Any], Any]) -
 
 
 def test_file_cannot_bring_rows_of_others(
-    shop: Shop, other_shop: Shop, other_instance: Instance, file: Path
+    shop: Shop, other_shop: Shop, other_instance: Instance, file: Path, bank: SandboxBankClient
 ) -> None:
+    bank.notify(shop.qr_code())
     key = export(shop, file)
     content, other_key = file.read_bytes(), export(other_shop, file.with_name("other"))
     columns = tables.schema()
@@ -305,6 +306,11 @@ def test_file_cannot_bring_rows_of_others(
         if chunk.get("table") == "merchants.apikey":
             chunk["table"] = "auth.user"
 
+    def lose(chunk: Any) -> None:
+        if chunk.get("table") == "reconciliation.banknotification":
+            column = columns["reconciliation.banknotification"].index("bank_transaction_id")
+            chunk["rows"][0][column] = "btx_nobody"
+
     def hide(chunk: Any) -> None:
         if chunk.get("table") == "audit_trail.auditrecord":
             for row in chunk["rows"]:
@@ -313,7 +319,7 @@ def test_file_cannot_bring_rows_of_others(
 
     def enrich(chunk: Any) -> None:
         if "manifest" in chunk:
-            chunk["manifest"] = chunk["manifest"].replace('"sequence":0', '"sequence":1')
+            chunk["manifest"] = chunk["manifest"].replace('"sequence":', '"sequence":1')
 
     with other_instance():
         import_file(file.with_name("other"), other_key)
@@ -321,6 +327,9 @@ def test_file_cannot_bring_rows_of_others(
             forged(content, key, file, change)
             with pytest.raises(CommandError, match="rows of other merchants or tables"):
                 import_file(file, key)
+        forged(content, key, file, lose)
+        with pytest.raises(CommandError, match="there is no bank transaction btx_nobody"):
+            import_file(file, key)
         forged(content, key, file, enrich)
         with pytest.raises(CommandError, match="not those that the file names"):
             import_file(file, key)
