@@ -8,7 +8,7 @@ from typing import Any
 from django.apps import apps
 from django.contrib.admin.utils import quote
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import AutoField, BooleanField, F, Func
+from django.db.models import AutoField, BooleanField, F, Func, Q
 from django.urls import NoReverseMatch, reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -90,13 +90,15 @@ def page_of(record: AuditRecord | Note) -> str | None:
         return None
 
 
-def acts_on(object_type: str, object_id: str, limit: int = MAX_SHOWN) -> list[AuditRecord]:
-    """The newest acts on an object, without views of its page."""
-    found = AuditRecord.objects.filter(IS_NO_VIEW, object_id=object_id).order_by("-id")
+def acts_on(object_type: str, object_id: str, parts: Sequence[tuple[str, str]] = ()) -> list[AuditRecord]:
+    """The newest acts on an object and its parts (types and ids), without views of its page."""
+    about = Q(object_id=object_id)
     # Objects that share a public id are one object to staff: a bank transaction and its exception.
     if not ids.looks_right(object_id, ""):
-        found = found.filter(object_type=object_type)
-    return list(found[:limit])
+        about &= Q(object_type=object_type)
+    for part_type, part_id in parts:
+        about |= Q(object_type=part_type, object_id=part_id)
+    return list(AuditRecord.objects.filter(about, IS_NO_VIEW).order_by("-id")[:MAX_SHOWN])
 
 
 def acts_of(actor: str) -> list[AuditRecord]:

@@ -13,8 +13,8 @@ register = template.Library()
 
 @register.inclusion_tag("admin/staff_acts.html", takes_context=True)
 def staff_acts(context: Any, object_type: str, object_id: Any) -> dict[str, Any]:
-    """Show the newest acts on an object, and a link to all of them."""
-    records = presentation.acts_on(object_type, str(object_id))
+    """Show the newest acts on an object and the parts that its page names, and a link to all of them."""
+    records = presentation.acts_on(object_type, str(object_id), context.get("parts_with_acts", ()))
     return {
         "acts": [(each, presentation.who(each), presentation.changes(each)) for each in records],
         "all_url": _search_url(context, object_id),

@@ -88,6 +88,7 @@ class MerchantPageAdmin(MerchantAdmin):
         payout_links = [each for each in links if each.slug in PAYOUT_SLUGS]
         nightly_links = [each for each in links if each.slug in NIGHTLY_SLUGS]
         placed = (*key_links, *bank_links, *payout_links, *nightly_links)
+        agreed = list(_banks(row, with_connection=may("merchants.view_bankconnection")))
         return {
             "top_links": [each for each in links if each not in placed],
             "key_links": key_links,
@@ -95,7 +96,12 @@ class MerchantPageAdmin(MerchantAdmin):
             "steps": list(_steps(row, key_links, bank_links, now)),
             "keys": list(_keys(request, row, now)) if may("merchants.view_apikey") else None,
             "fees": fee_acts.shown(row) if may("payments.view_feeterms") else (),
-            "banks": list(_banks(row, with_connection=may("merchants.view_bankconnection"))),
+            "banks": agreed,
+            "parts_with_acts": [
+                (each["connection"]._meta.label_lower, str(each["connection"].pk))
+                for each in agreed
+                if "connection" in each
+            ],
             "balance": ledger.balance(row.pk) if may("ledger.view_account") else None,
             "endpoints": _endpoints(row) if may("webhooks.view_endpoint") else None,
             "payouts": _payouts(row, payout_links) if may("approvals.view_payoutaccount") else None,

@@ -98,6 +98,7 @@ def test_staff_connect_a_bank_and_see_its_address_once(live: Shop, malee: Client
     assert live.qr_code()["qr_data"]
     page = malee.get(f"/admin/merchants/merchant/{quote(live.merchant.pk)}/change/").content.decode()
     assert "application_secret: set" in page
+    assert REASON in page.partition('id="staff-acts"')[2]
     assert secret not in page and SECRET not in page
 
 

@@ -110,4 +110,5 @@ def test_documentation_has_the_sums_of_the_formula() -> None:
         assert f"`{name}` {connection_count.of_worker(worker)}" in page
     assert f"in one process {connection_count.of_worker(ALL)}" in page
     web = connection_count.of_web(2, 4, 8)
-    assert f"(4 + 16 + 4) + 60 + 2 + 5 = {connection_count.of_deployment(web)}." in page
+    workers = sum(map(connection_count.of_worker, WORKERS.values()))
+    assert f"(4 + 16 + 4) + {workers} + 2 + 5 = {connection_count.of_deployment(web)}." in page

@@ -57,7 +57,7 @@ def lines(count: int) -> Iterator[bytes]:
 def report_money(count: int) -> None:
     """Create bank transactions for all lines, as callbacks do."""
     now = clock.now()
-    for start in range(0, count, 5_000):
+    for start in range(0, count, 2_000):
         BankTransaction.objects.bulk_create(
             BankTransaction(
                 id=ids.new("btx_", now),
@@ -71,7 +71,7 @@ def report_money(count: int) -> None:
                 received_at=now,
                 match_result="unmatched",
             )
-            for number in range(start, min(start + 5_000, count))
+            for number in range(start, min(start + 2_000, count))
         )
 
 
@@ -127,7 +127,7 @@ def test_many_lines_are_deduplicated_with_reported_transactions(tmp_path: Path) 
 @pytest.mark.slow
 def test_thousand_lines_take_few_queries() -> None:
     open_shop_with_biller("Busy")
-    import_file(bot_file(detail_of(5_000)))
+    import_file(bot_file(detail_of(2_000)))
     reset_queries()
     with CaptureQueriesContext(connection) as asked:
         import_file(bot_file(*map(detail_of, range(1_000))))
