@@ -113,7 +113,10 @@ class BackedUpServer:
     def archive(self) -> datetime:
         """Wait until all WAL so far is archived; return the server's time before that."""
         with psycopg.connect(self.url, autocommit=True) as connection:
-            (now, _) = connection.execute("SELECT clock_timestamp(), pg_switch_wal()").fetchone() or (None, None)
+            (now, _) = connection.execute("SELECT clock_timestamp(), pg_switch_wal()").fetchone() or (
+                None,
+                None,
+            )
             assert isinstance(now, datetime)
             # pg_stat_archiver names what was archived last, and the mark of a backup comes after newer WAL.
             waiting = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
