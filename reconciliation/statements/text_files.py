@@ -7,7 +7,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO
 
@@ -37,7 +37,7 @@ def find_encoding(stream: BinaryIO) -> str:
     return UTF_8 if start == codecs.BOM_UTF8 or valid >= broken else THAI
 
 
-def read_records(stream: BinaryIO, encoding: str, separator: str) -> Iterator[Record]:
+def read_records(stream: BinaryIO, encoding: str, separator: str) -> Generator[Record, None, None]:
     """Raises InvalidStatementFile where it is not clear where a cell or a record ends."""
     number, end = 1, ""
     parts: list[str] = []  # the lines of the record that the `csv` module is reading

@@ -1,0 +1,1 @@
+"""Compares the payments of a merchant with the files of another gateway. See docs/decisions/109-shadow.md."""
