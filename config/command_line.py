@@ -11,6 +11,7 @@ from argparse import REMAINDER, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from config import workers
 from config.deployment import install as installation
@@ -49,6 +50,12 @@ def manage(options: Namespace) -> None:
     from config import management
 
     management.run(f"{PROGRAM} manage", *options.arguments)
+
+
+def shadow(options: Namespace) -> None:
+    from config import management
+
+    management.run(PROGRAM, "shadow", *options.arguments)
 
 
 def check(options: Namespace) -> None:
@@ -129,8 +136,8 @@ def parser() -> ArgumentParser:
     made.add_argument("--env-file", metavar="FILE", type=Path, help=ENV_FILE_HELP)
     commands = made.add_subparsers(metavar="COMMAND", required=True)
 
-    def add(run: Callable[[Namespace], None], text: str) -> ArgumentParser:
-        command = commands.add_parser(run.__name__.replace("_", "-"), help=text, description=text)
+    def add(run: Callable[[Namespace], None], text: str, **how: Any) -> ArgumentParser:
+        command = commands.add_parser(run.__name__.replace("_", "-"), help=text, description=text, **how)
         command.set_defaults(run=run)
         return command
 
@@ -162,6 +169,9 @@ def parser() -> ArgumentParser:
     )
     command.add_argument("--seconds", type=_seconds, default=60.0, help="how long to measure (60)")
     add(new_secrets, "print new secrets, one NAME=value a line, for the settings of a new deployment")
+    # With this prefix the management command reads all options.
+    text = "compare files of another gateway with a month of a merchant, and change nothing"
+    add(shadow, text, add_help=False, prefix_chars="\0").add_argument("arguments", nargs="*")
     command = add(manage, "run a management command (manage.py), for example: manage createsuperuser")
     command.add_argument("arguments", nargs=REMAINDER, help="the command and its options; `help` lists all")
     return made

@@ -43,3 +43,8 @@ def test_web_stays_in_a_folder_that_its_user_can_enter(
     monkeypatch.chdir(tmp_path)
     command_line._leave_closed_folder()
     assert Path.cwd() == tmp_path
+
+
+def test_options_of_a_comparison_are_those_of_its_management_command() -> None:
+    given = ["--gateway", "opn", "october.csv", "--help"]
+    assert command_line.parser().parse_args(["shadow", *given]).arguments == given
