@@ -233,7 +233,11 @@ def of_sign_in(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path)
 
 
 def of_operations(stack: Stack, shop: ShopClient, endpoint: Receiver, folder: Path) -> dict[str, str]:
-    """A statement, failed logins, a key, an account, a payer, a signed close and the link of the audit."""
+    """A statement, failed logins, a key, an account, a payer, a signed close and the link of the audit.
+
+    And the report of another gateway, of a month in which nobody paid.
+    """
+    (folder / "october.csv").write_text("created_utc,gross,reporting_category,source_id\n")
     code = shop.qr_code()
     shop.pay(code)
     shop.wait_for_status(code, "succeeded")
