@@ -16,7 +16,7 @@ from bench.stack import DetachedStack
 from config.capacity.databases import Refused
 from config.devstack import ports
 
-# The rate limit is never reached. With the default burst a web process takes two requests from Redis at once,
+# The rate limit is never reached. With the default burst a web process takes six requests from Redis at once,
 # as in production. The workers are separate as in production: the codes of earlier rounds cause thousands of
 # inquiries, which delay webhooks in a common process.
 SETTINGS = {"RATE_LIMIT": "1000000", "RATE_LIMIT_BURST": "200", "SEPARATE_WORKERS": "1"}

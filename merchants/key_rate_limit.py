@@ -1,7 +1,7 @@
 """The rate limit of an API key. Without Redis nothing is limited.
 
 A web process takes several requests from Redis at once and gives them out itself, which saves most round
-trips. All processes of a machine together hold at most 1 % of a burst, so a key may be refused that much
+trips. All processes of a machine together hold at most 5 % of a burst, so a key may be refused that much
 early.
 """
 
@@ -82,8 +82,8 @@ def take(key_id: str) -> RateLimitResult | None:
 
 
 def lease_size(burst: int, processes: int) -> int:
-    """How many requests to take at once, so that `processes` hold at most 1 % of a burst."""
-    return min(MAX_LEASE, 1 + burst // (100 * max(1, processes)))
+    """How many requests to take at once, so that `processes` hold at most 5 % of a burst."""
+    return min(MAX_LEASE, 1 + burst // (20 * max(1, processes)))
 
 
 def headers(room: RateLimitResult) -> dict[str, str]:

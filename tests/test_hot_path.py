@@ -104,7 +104,7 @@ class Caller:
 
 @pytest.fixture
 def caller(transactional_db: None, settings: Settings) -> Caller:
-    settings.RATE_LIMIT_BURST = 199  # below 200 each request asks Redis
+    settings.RATE_LIMIT_BURST = 39  # below 40 each request asks Redis
     caller = Caller(open_shop("Somtam House"))
     for _ in range(WARM_UP):
         caller.poll(caller.create()["payment_id"])

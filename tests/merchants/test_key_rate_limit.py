@@ -97,25 +97,26 @@ def test_requests_are_not_rate_limited_without_redis(shop: Shop, settings: Setti
 
 
 @pytest.mark.parametrize(
-    ("burst", "processes", "size"), [(1, 2, 1), (199, 2, 1), (200, 2, 2), (200, 1, 3), (10**6, 2, 50)]
+    ("burst", "processes", "size"),
+    [(1, 2, 1), (39, 2, 1), (40, 2, 2), (200, 2, 6), (200, 1, 11), (10**6, 2, 50)],
 )
-def test_processes_of_a_machine_hold_at_most_one_percent_of_a_burst(
+def test_processes_of_a_machine_hold_at_most_five_percent_of_a_burst(
     burst: int, processes: int, size: int
 ) -> None:
     assert key_rate_limit.lease_size(burst, processes) == size
-    assert (size - 1) * processes <= burst / 100
+    assert (size - 1) * processes <= burst / 20
 
 
 @pytest.mark.slow
 def test_process_asks_redis_once_for_each_lease(settings: Settings, redis_commands: list[str]) -> None:
-    settings.RATE_LIMIT, settings.RATE_LIMIT_BURST, settings.WEB_WORKERS = 1 / INTERVAL, 800, 2
-    rooms = [key_rate_limit.take("leased") for _ in range(800)]
-    assert [room.remaining for room in rooms if room is not None] == list(range(799, -1, -1))
-    assert len(redis_commands) == 800 / 5
+    settings.RATE_LIMIT, settings.RATE_LIMIT_BURST, settings.WEB_WORKERS = 1 / INTERVAL, 760, 2
+    rooms = [key_rate_limit.take("leased") for _ in range(760)]
+    assert [room.remaining for room in rooms if room is not None] == list(range(759, -1, -1))
+    assert len(redis_commands) == 760 / 20
 
 
 def test_two_processes_together_never_pass_the_rate_limit(settings: Settings) -> None:
-    """One may hold a few requests when the other is refused: at most 1 % of the burst."""
+    """One may hold a few requests when the other is refused: at most 5 % of the burst."""
     rate, size = RateLimit(1 / INTERVAL, 400), key_rate_limit.lease_size(400, 2)
     processes, allowed = [KeyRateLimiter(), KeyRateLimiter()], 0
     for number in range(900):
@@ -123,7 +124,7 @@ def test_two_processes_together_never_pass_the_rate_limit(settings: Settings) ->
         allowed += room is not None and room.allowed
         if room is not None and not room.allowed:
             break
-    assert 400 * 0.99 <= allowed <= 400
+    assert 400 * 0.95 <= allowed <= 400
     while any((room := process.take("key", rate, size)) and room.allowed for process in processes):
         allowed += 1
     assert allowed == 400
