@@ -1,4 +1,4 @@
-"""Whether the evidence of payments is true, without the service and without trust in it.
+"""Whether the evidence of payments, or a day of a proof page, is true, without the service and its word.
 
 What a reader has to trust is the public key of the operator: get it, or its fingerprint, in another way than
 the file. docs/evidence.md of the service says how the file is made.
@@ -48,6 +48,8 @@ class Verified:
 
     payments: list[VerifiedPayment]
     fingerprints: list[str]
+    # Of the signed day of a proof page, which has no payments.
+    proof: dict[str, Any] | None = None
 
 
 def verify(pack: str | bytes, *, key: str | None = None, payment_id: str | None = None) -> Verified:
@@ -65,10 +67,13 @@ def verify(pack: str | bytes, *, key: str | None = None, payment_id: str | None 
 
 
 def _verified(given: Any, key: str | None, payment_id: str | None) -> Verified:
+    if payment_id is None and isinstance(given, dict) and "body" in given:
+        proof = _signed(given, key, "the file", "proof")
+        return Verified([], [fingerprint(given["public_key"])], proof)
     _check(given, MEMBERS, "the file")
     if given["version"] != VERSION:
         raise NotTrue(f"version {given['version']} is unknown to this program")
-    seals = [_seal(each, key) for each in given["seals"]]
+    seals = [_signed(each, key, "a seal", "evidence") for each in given["seals"]]
     payments = [_payment(each, seals) for each in given["payments"]]
     if not payments or {each["seal"] for each in given["payments"]} != set(range(len(seals))):
         raise NotTrue("the file has no payments, or a seal of none")
@@ -87,17 +92,17 @@ def fingerprint(public_key: str) -> str:
     return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
-def _seal(seal: Any, key: str | None) -> dict[str, Any]:
-    _check(seal, OF_SEAL, "a seal")
-    signature, public_key = _bytes(seal["signature"], 64), _bytes(seal["public_key"], 32)
-    if key is not None and key not in (seal["public_key"], fingerprint(seal["public_key"])):
-        raise NotTrue(f"it is signed with another key: {fingerprint(seal['public_key'])}")
-    if not _is_signed(seal["body"], signature, public_key):
-        raise NotTrue("the signature is not of the seal")
-    body = json.loads(seal["body"])
+def _signed(given: Any, key: str | None, what: str, kind: str) -> dict[str, Any]:
+    _check(given, OF_SEAL, what)
+    signature, public_key = _bytes(given["signature"], 64), _bytes(given["public_key"], 32)
+    if key is not None and key not in (given["public_key"], fingerprint(given["public_key"])):
+        raise NotTrue(f"it is signed with another key: {fingerprint(given['public_key'])}")
+    if not _is_signed(given["body"], signature, public_key):
+        raise NotTrue(f"the signature is not of {what}")
+    body = json.loads(given["body"], object_pairs_hook=_no_member_twice)
     # The same key also signs daily closes.
-    if body.get("kind") != "evidence" or body.get("version") != VERSION:
-        raise NotTrue("the signed text is no seal of evidence")
+    if body.get("kind") != kind or body.get("version") != VERSION:
+        raise NotTrue(f"the signed text is no seal of {kind}")
     return dict(body)
 
 

@@ -1,4 +1,4 @@
-"""`thaiqr verify`: whether a file of evidence is true."""
+"""`thaiqr verify`: whether a file of evidence, or a signed day of a proof page, is true."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,14 +14,14 @@ MAX_SHOWN = 20
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(help="The evidence of payments, as JSON.")],
+    file: Annotated[Path, typer.Argument(help="Evidence of payments, or a day of a proof page.")],
     key: Annotated[
         str | None, typer.Option(help="The operator's public key, or its fingerprint SHA256:...")
     ] = None,
     payment: Annotated[str | None, typer.Option(help="The payment that it must be about.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Say whether the evidence of payments is true. Ends with 5 if it is not. Needs no key and no service."""
+    """Say whether a file of the service is true. Ends with 5 if it is not. Needs no key and no service."""
     output = Output(json)
     try:
         content = file.read_bytes()
@@ -37,8 +37,11 @@ def verify(
     trust = "You gave" if key else "You have to trust, so compare with what the operator tells you,"
     lines = [f"true: {len(payments)} of {len(payments)} payments are as the operator signed them."]
     lines += [f"{each.payment_id} at the close of {each.day}" for each in found.payments[:MAX_SHOWN]]
+    shown = {"true": True, "trusts": found.fingerprints, "payments": payments}
+    if found.proof:
+        shown, lines = shown | {"proof": found.proof}, [f"true: the operator signed this: {found.proof}"]
     lines.append(f"{trust} the key {', '.join(found.fingerprints)}")
-    _show(output, json, {"true": True, "trusts": found.fingerprints, "payments": payments}, *lines)
+    _show(output, json, shown, *lines)
 
 
 def _show(output: Output, json: bool, data: dict[str, Any], *lines: str) -> None:
