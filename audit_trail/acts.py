@@ -66,6 +66,8 @@ class Act(models.TextChoices):
     OPEN_REFERENCES_CHANGED = "open_references_changed", _("Changed how many open codes a reference can have")
     HELD_PAYERS_CHANGED = "held_payers_changed", _("Changed which payments are held for their payer")
     PAGE_ORIGINS_CHANGED = "page_origins_changed", _("Changed the sites of the payment page")
+    PROOF_SWITCHED = "proof_switched", _("Published or withdrew the proof page")
+    RESTORE_DRILLED = "restore_drilled", _("Recorded a restore drill")
     PAGE_SETTINGS_CHANGED = "page_settings_changed", _("Changed how the payment page shows the shop")
     KEY_ISSUED = "key_issued", _("Issued a key")
     KEY_ROLLED = "key_rolled", _("Rolled the key")

@@ -14,6 +14,7 @@ from links.views import PaymentLinkViewSet
 from operations.evidence.views import EvidenceViewSet
 from operations.metrics import health
 from operations.metrics import view as metrics
+from operations.proof import page as proof_page
 from payments import card_responses
 from payments.views import PaymentViewSet
 from qrcodes import payment_page
@@ -129,6 +130,8 @@ urlpatterns = [
     path("pay/<str:qr_code_id>/new-code", payment_page.renew, name="payment-page-renewal"),
     path("pay/<str:qr_code_id>/receipt.png", payment_page.receipt, name="payment-page-receipt"),
     path("pay/<str:qr_code_id>/card.png", payment_page.card, name="payment-page-card"),
+    path("proof/<str:merchant_id>.json", proof_page.document, name="proof-document"),
+    path("proof/<str:merchant_id>", proof_page.page, name="proof-page"),
     path("claim/<str:token>", claim_page.page, name="claim-page"),
     path("admin", RedirectView.as_view(url="/admin/")),
     path("shop", RedirectView.as_view(url="/shop/")),

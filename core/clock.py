@@ -34,11 +34,14 @@ def display(at: datetime) -> str:
 
 def display_to_payer(at: datetime) -> str:
     """For payers, in Bangkok: "28 พ.ย. 2569 01:18 น.", or "28 Nov 2026 01:18" if the language is another."""
+    unit = " น." if get_language() == "th" else ""
+    return f"{display_day_to_payer(at)} {at.astimezone(BANGKOK):%H:%M}{unit}"
+
+
+def display_day_to_payer(at: datetime) -> str:
     local = at.astimezone(BANGKOK)
-    day = f"{local.day} {dateformat.format(local, 'M')}"
-    if get_language() == "th":
-        return f"{day} {local.year + BUDDHIST_YEARS} {local:%H:%M} น."
-    return f"{day} {local.year} {local:%H:%M}"
+    year = local.year + (BUDDHIST_YEARS if get_language() == "th" else 0)
+    return f"{local.day} {dateformat.format(local, 'M')} {year}"
 
 
 def format_duration(duration: timedelta) -> str:

@@ -21,7 +21,7 @@ from merchants.forms import (
     RollKeyForm,
     TaxForm,
 )
-from merchants.models import ApiKey, LateMoneyPolicy, Merchant
+from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
 
 _new = partial(ObjectAct, is_recorded_by_service=True)
 _act = partial(_new, words={"id": "id", "name": "name", "mode": "get_mode_display"})
@@ -79,6 +79,15 @@ def _refuse_references(is_on: bool) -> dict[str, Any]:
         "permission": "merchants.set_open_references",
         "run": lambda merchant, values, now: services.refuse_open_references(merchant.pk, is_on),
         "is_possible": lambda merchant, now: merchant.refuses_open_reference != is_on,
+    }
+
+
+def _show_proof(is_on: bool) -> dict[str, Any]:
+    return {
+        "act": Act.PROOF_SWITCHED,
+        "permission": "merchants.set_proof",
+        "run": lambda merchant, values, now: services.show_proof(merchant.pk, is_on),
+        "is_possible": lambda merchant, now: merchant.mode == Mode.LIVE and merchant.shows_proof != is_on,
     }
 
 
@@ -202,6 +211,21 @@ MERCHANT_ACTS = (
         label=_("Allow several open codes of a reference"),
         explain=_("From now on, several open QR codes can have the same reference."),
         **_refuse_references(False),
+    ),
+    _act(
+        slug="publish-proof",
+        label=_("Publish the proof page"),
+        explain=_(
+            "Anybody can read at /proof/%(id)s how fast and complete the payments of %(name)s were reported "
+            "on each day from now on, without names, amounts or ids. Each day is signed and stays as it is."
+        ),
+        **_show_proof(True),
+    ),
+    _act(
+        slug="withdraw-proof",
+        label=_("Withdraw the proof page"),
+        explain=_("Nobody can read the proof page of %(name)s any more. Copies that others keep stay true."),
+        **_show_proof(False),
     ),
     _act(
         slug="hold-payers",

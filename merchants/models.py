@@ -170,6 +170,7 @@ class Merchant(models.Model):
         db_default=False,
         help_text="It withholds 3 percent of the fees of its bank and acquirer, and pays them as tax.",
     )
+    shows_proof = models.BooleanField("proof page", default=False, db_default=False)
     usual_amount = models.BigIntegerField(
         null=True,
         editable=False,
@@ -203,6 +204,7 @@ class Merchant(models.Model):
             ("set_page_settings", "Can set how payment pages show a shop, and whom payers can ask"),
             ("set_unsettled", "Can decide whether money can leave before the acquirer has paid it"),
             ("set_tax_details", "Can set the tax ids of merchants, and whether they withhold tax"),
+            ("set_proof", "Can decide whether a merchant has a public proof page"),
         ]
         # Tables without a foreign key to merchants need both (`merchants/sql/rules.sql`).
         triggers = [
@@ -263,6 +265,9 @@ class Merchant(models.Model):
             models.CheckConstraint(
                 condition=models.Q(uses_standby=False) | models.Q(bank_changed_at__isnull=False),
                 name="merchant_standby_since",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(shows_proof=False) | models.Q(mode="live"), name="merchant_proof_is_live"
             ),
         ]
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from audit_trail import recording, values
-from audit_trail.acts import Act
+from audit_trail.acts import Act, ActRefused
 from audit_trail.recording import recorded
 from core import ids, plain_text, request_context
 from core.database import rows
@@ -156,6 +156,15 @@ def refuse_open_references(merchant_id: str, is_on: bool) -> None:
     """Set whether a reference can have one open code only. It applies to codes that are made from now on."""
     with recorded(Act.OPEN_REFERENCES_CHANGED, Merchant.objects.get(pk=merchant_id)):
         Merchant.objects.filter(pk=merchant_id).update(refuses_open_reference=is_on)
+
+
+def show_proof(merchant_id: str, is_on: bool) -> None:
+    """Set whether anybody may read its proof page. Raises ActRefused for a test merchant."""
+    merchant = Merchant.objects.get(pk=merchant_id)
+    if merchant.mode != Mode.LIVE:
+        raise ActRefused(_("Only a live merchant has a proof page."))
+    with recorded(Act.PROOF_SWITCHED, merchant):
+        Merchant.objects.filter(pk=merchant_id).update(shows_proof=is_on)
 
 
 def set_held_payers(merchant_id: str, holds_payers: HoldsPayers) -> None:

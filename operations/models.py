@@ -7,7 +7,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core.database.columns import KeyedRow, PublicId, PublicIdKey
-from core.database.triggers import ReadOnly, append_only, keep_rows
+from core.database.triggers import INSERT, ReadOnly, Refuse, append_only, keep_rows
 
 
 class Heartbeat(KeyedRow):
@@ -217,6 +217,32 @@ class EvidenceSeal(KeyedRow):
         permissions = [("view_evidence", "Can download the evidence of payments")]
         triggers = [append_only("a seal is never changed")]
         constraints = [models.CheckConstraint(condition=Q(count__gte=1), name="evidenceseal_of_payments")]
+
+
+class ProofDay(KeyedRow):
+    """What the public proof page of a merchant says of a day, signed. See `proofs` of the daily close."""
+
+    pk = models.CompositePrimaryKey("merchant_id", "day")
+    # Without a foreign key: a close locks no merchants.
+    merchant_id = PublicId()
+    day = models.DateField()
+    close = models.ForeignKey(DailyClose, on_delete=models.PROTECT, related_name="proofs")
+    body = models.TextField()  # the JSON that is signed, byte by byte
+    signature = models.CharField(max_length=88)  # Ed25519, in base64
+
+    class Meta:
+        default_permissions = ()
+        triggers = [
+            append_only("what a proof page said never changes"),
+            Refuse(
+                "is_of_its_row",
+                INSERT,
+                "a proof is of its merchant and its close",
+                condition="NEW.body::jsonb ->> 'merchant_id' IS DISTINCT FROM NEW.merchant_id OR "
+                "NEW.body::jsonb ->> 'day' IS DISTINCT FROM to_char(NEW.day, 'YYYY-MM-DD') OR "
+                "NEW.body::jsonb #>> '{close,number}' IS DISTINCT FROM NEW.close_id::text",
+            ),
+        ]
 
 
 class PaymentEvidence(KeyedRow):

@@ -78,13 +78,14 @@ class Migration(migrations.Migration):
                 ('tax_id', models.CharField(blank=True, db_default='', default='', help_text='13 digits, for the accountant.', max_length=13)),
                 ('tax_branch', models.CharField(db_default='00000', default='00000', help_text='5 digits; 00000 is the head office.', max_length=5, verbose_name='branch')),
                 ('withholds_tax', models.BooleanField(db_default=False, default=False, help_text='It withholds 3 percent of the fees of its bank and acquirer, and pays them as tax.')),
+                ('shows_proof', models.BooleanField(db_default=False, default=False, verbose_name='proof page')),
                 ('usual_amount', models.BigIntegerField(editable=False, help_text='Satang: the median of the latest payments; empty before the first 20.', null=True)),
                 ('created_at', models.DateTimeField()),
                 ('suspended_at', models.DateTimeField(blank=True, help_text='Since then its keys are refused, and it makes no codes and sends no money.', null=True)),
                 ('moved_at', models.DateTimeField(blank=True, help_text='Since then another instance has its books, and nothing changes here.', null=True)),
             ],
             options={
-                'permissions': [('suspend_merchant', 'Can suspend merchants, and lift that'), ('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_holds', 'Can decide which payments are held for their payer'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_page_settings', 'Can set how payment pages show a shop, and whom payers can ask'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax')],
+                'permissions': [('suspend_merchant', 'Can suspend merchants, and lift that'), ('create_merchant', 'Can create merchants'), ('rename_merchant', 'Can rename merchants'), ('set_late_money', 'Can decide what happens to payments after expiry'), ('connect_bank', 'Can connect merchants to their banks'), ('test_connection', 'Can test the connections of merchants to their banks'), ('set_open_references', 'Can decide whether a reference has one open code'), ('set_holds', 'Can decide which payments are held for their payer'), ('set_page_origins', 'Can name the sites of a shop for its payment page'), ('set_page_settings', 'Can set how payment pages show a shop, and whom payers can ask'), ('set_unsettled', 'Can decide whether money can leave before the acquirer has paid it'), ('set_tax_details', 'Can set the tax ids of merchants, and whether they withhold tax'), ('set_proof', 'Can decide whether a merchant has a public proof page')],
             },
         ),
         migrations.CreateModel(
@@ -149,6 +150,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='merchant',
             constraint=models.CheckConstraint(condition=models.Q(('uses_standby', False), ('bank_changed_at__isnull', False), _connector='OR'), name='merchant_standby_since'),
+        ),
+        migrations.AddConstraint(
+            model_name='merchant',
+            constraint=models.CheckConstraint(condition=models.Q(('shows_proof', False), ('mode', 'live'), _connector='OR'), name='merchant_proof_is_live'),
         ),
         migrations.AddField(
             model_name='bankconnection',

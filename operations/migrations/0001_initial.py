@@ -149,6 +149,19 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='ProofDay',
+            fields=[
+                ('pk', models.CompositePrimaryKey('merchant_id', 'day', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('merchant_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
+                ('day', models.DateField()),
+                ('body', models.TextField()),
+                ('signature', models.CharField(max_length=88)),
+            ],
+            options={
+                'default_permissions': (),
+            },
+        ),
+        migrations.CreateModel(
             name='WaitingErasure',
             fields=[
                 ('bank_transaction_id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
@@ -234,6 +247,11 @@ class Migration(migrations.Migration):
             model_name='processreport',
             constraint=models.UniqueConstraint(fields=('host', 'pid'), name='processreport_once'),
         ),
+        migrations.AddField(
+            model_name='proofday',
+            name='close',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='proofs', to='operations.dailyclose'),
+        ),
         migrations.AddConstraint(
             model_name='evidenceseal',
             constraint=models.CheckConstraint(condition=models.Q(('count__gte', 1)), name='evidenceseal_of_payments'),
@@ -257,6 +275,14 @@ class Migration(migrations.Migration):
         pgtrigger.migrations.AddTrigger(
             model_name='paymentevidence',
             trigger=pgtrigger.compiler.Trigger(name='read_only', sql=core.database.triggers.TriggerSql(func='IF ((OLD."id" IS DISTINCT FROM NEW."id" OR OLD."seal_id" IS DISTINCT FROM NEW."seal_id" OR OLD."number" IS DISTINCT FROM NEW."number" OR OLD."payment_id" IS DISTINCT FROM NEW."payment_id" OR OLD."text" IS DISTINCT FROM NEW."text") OR OLD."seed_sealed" IS DISTINCT FROM NEW."seed_sealed" AND (current_setting(\'qr.resealing\', true) IS NOT DISTINCT FROM \'on\' AND substr(OLD.seed_sealed, 1, 7) = \'sealed:\' AND substr(NEW.seed_sealed, 1, 7) = \'sealed:\') IS NOT TRUE AND (current_setting(\'qr.erasing\', true) IS NOT DISTINCT FROM \'on\' AND coalesce(NEW.seed_sealed, \'\') = \'\' AND (true)) IS NOT TRUE) THEN RAISE EXCEPTION \'what was sealed never changes\' USING ERRCODE = \'insufficient_privilege\'; END IF; RETURN NEW;', hash='d0880ed71ea5dd53e0cbc4cb77e79660626c850e', operation='UPDATE', pgid='pgtrigger_read_only_90214', table='operations_paymentevidence', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='proofday',
+            trigger=pgtrigger.compiler.Trigger(name='append_only', sql=core.database.triggers.TriggerSql(func="RAISE EXCEPTION 'what a proof page said never changes' USING ERRCODE = 'insufficient_privilege';", hash='b0d61eaaab776bbfe13ffef09d4c5928c2d3c962', level='STATEMENT', operation='UPDATE OR DELETE OR TRUNCATE', pgid='pgtrigger_append_only_601f6', table='operations_proofday', when='BEFORE')),
+        ),
+        pgtrigger.migrations.AddTrigger(
+            model_name='proofday',
+            trigger=pgtrigger.compiler.Trigger(name='is_of_its_row', sql=core.database.triggers.TriggerSql(condition="WHEN (NEW.body::jsonb ->> 'merchant_id' IS DISTINCT FROM NEW.merchant_id OR NEW.body::jsonb ->> 'day' IS DISTINCT FROM to_char(NEW.day, 'YYYY-MM-DD') OR NEW.body::jsonb #>> '{close,number}' IS DISTINCT FROM NEW.close_id::text)", func="RAISE EXCEPTION 'a proof is of its merchant and its close' USING ERRCODE = 'check_violation';", hash='243c1be7bec5052eb2b2a27c86d3d237f982deaf', operation='INSERT', pgid='pgtrigger_is_of_its_row_3d9d6', table='operations_proofday', when='BEFORE')),
         ),
         *(migrations.RunSQL(path.read_text()) for path in sorted(SQL.glob("*.sql"))),
     ]

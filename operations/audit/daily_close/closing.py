@@ -16,7 +16,7 @@ from django.db import IntegrityError
 from audit_trail.models import ChainLink
 from core import clock
 from operations.audit import runner
-from operations.audit.daily_close import sealing, signing, totals
+from operations.audit.daily_close import proofs, sealing, signing, totals
 from operations.models import DailyClose, SignedClose
 
 VERSION = 1
@@ -69,6 +69,7 @@ def _close(day: date, now: datetime) -> DailyClose:
     made = signed(DailyClose, body, previous, day=day)
     made.save(force_insert=True)
     sealing.seal(made, trees)
+    proofs.write(made)
     return made
 
 
@@ -126,7 +127,8 @@ def findings() -> Iterator[tuple[str, str]]:
     previous: DailyClose | None = None
     for each in DailyClose.objects.order_by("number").iterator(chunk_size=10):
         name = f"close of {each.day}"
-        found = (*problems(each, previous), *_differences(each, previous), *sealing.problems(each))
+        found = (*problems(each, previous), *_differences(each, previous))
+        found += (*sealing.problems(each), *proofs.problems(each))
         yield from ((name, text) for text in found)
         previous = each
 

@@ -3,8 +3,12 @@ import re
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 
+from audit_trail import recording
+from audit_trail.acts import Act
 from audit_trail.chain import Verification
+from audit_trail.models import ChainLink
 from core import clock
 from core.commands import ProgressBar
 from operations.audit import findings, runner
@@ -27,8 +31,13 @@ class Command(BaseCommand):
             metavar="NUMBER:HASH",
             help="A link of the audit trail that an earlier run printed. The chain must still contain it.",
         )
+        parser.add_argument(
+            "--drill", action="store_true", help="Record a restore drill, which printed the link."
+        )
 
     def handle(self, *args: Any, **options: Any) -> str:
+        if options["drill"] and not options["chain_link"]:
+            raise CommandError("--drill needs --chain-link: what the audit of the restored copy printed.")
         chain = Verification(options["chain_link"])
         with runs.by_command(NightlyJob.AUDIT) as run, runner.snapshot():
             run.differences = count = self._write_findings(chain)
@@ -37,6 +46,9 @@ class Command(BaseCommand):
             signers = ", ".join(closing.signers())
         if count:
             raise CommandError(f"The books are wrong. Differences: {count}.")
+        if options["drill"]:
+            with transaction.atomic():
+                recording.write(Act.RESTORE_DRILLED, ChainLink.objects.get(pk=options["chain_link"][0]))
         closes = f"\nThe daily closes are right. They are signed with {signers}" if signers else ""
         return (
             f"The books are right: {len(runner.RULES)} rules hold.\n"

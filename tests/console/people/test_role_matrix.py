@@ -70,6 +70,7 @@ MAY_CHANGE_NOTHING = {
 }
 TRANSFER_SLUGS = ("arrived", "never-arrived", "cancel")
 ENDPOINT_SLUGS = ("test", "skip-pause", "replay", "enable", "disable")
+PROOF_SLUGS = ("publish-proof", "withdraw-proof")
 MERCHANT_SLUGS = (
     *("issue-key", "accept-late-money", "review-late-money", "rename", "tax-details"),
     *("withdraw-unsettled", "wait-for-settlement", "set-fees"),
@@ -212,6 +213,7 @@ class World:
             **{("merchants.merchant", slug): shop.merchant.pk for slug in MERCHANT_SLUGS},
             **{("merchants.apikey", slug): shop.merchant.keys.get().pk for slug in ("roll", "revoke")},
             **{("merchants.merchant", each.slug): live.merchant.pk for each in BANK_ACTS},
+            **{("merchants.merchant", slug): live.merchant.pk for slug in PROOF_SLUGS},
             ("reconciliation.statement", "undo"): import_file(bot_file(line)).statement.pk,
             ("transfers.safemode", "resume"): self.safe_mode.pk,
             ("approvals.approval", "approve"): self.approval.pk,

@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db]
 ADDED_ONLY = {
     "audit_trail_auditrecord", "audit_trail_chainlink", "ledger_balancetransaction", "ledger_entry",
     "ledger_journal", "operations_dailyclose", "operations_evidenceseal", "operations_monthclose",
+    "operations_proofday",
     "payments_chargeanswer", "links_linkcode", "payments_feeterms",
     "reconciliation_notificationid", "reconciliation_resolution",
     "refunds_claimtry",
