@@ -3,8 +3,7 @@
 import inspect
 from typing import Any, get_args, get_origin, is_typeddict
 
-from drf_spectacular.plumbing import ComponentRegistry
-from drf_spectacular.plumbing import ResolvedComponent as Component
+from drf_spectacular.plumbing import ComponentRegistry, ResolvedComponent as Component
 
 from core.http import objects
 from core.http.objects import Declared, ObjectType

@@ -11,8 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import translation
 
-from apidocs import openapi as described
-from apidocs import reference
+from apidocs import openapi as described, reference
 from apidocs.code_samples import samples
 from apidocs.sample_key import key_for
 from core.http.api import View, get_or_head_only

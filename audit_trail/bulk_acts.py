@@ -18,8 +18,7 @@ from django.contrib.admin.options import IS_POPUP_VAR
 from django.contrib.admin.utils import model_ngettext
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext as _, gettext_noop
 
 from audit_trail.act_pages import ActingAdmin, ObjectAct, ReasonForm, find_act
 from audit_trail.acts import ActRefused

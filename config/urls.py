@@ -12,13 +12,11 @@ from core.http import api
 from links import page as link_page
 from links.views import PaymentLinkViewSet
 from operations.evidence.views import EvidenceViewSet
-from operations.metrics import health
-from operations.metrics import view as metrics
+from operations.metrics import health, view as metrics
 from operations.proof import page as proof_page
 from payments import card_responses
 from payments.views import PaymentViewSet
-from qrcodes import payment_page
-from qrcodes import views as qr_codes
+from qrcodes import payment_page, views as qr_codes
 from reconciliation.claims import page as claim_page
 from reconciliation.endpoint.views import NotificationViewSet
 from reconciliation.exceptions.views import PaymentDetailViewSet, PaymentExceptionViewSet

@@ -17,8 +17,7 @@ from django.views.i18n import JavaScriptCatalog, set_language
 
 from audit_trail import recording
 from audit_trail.acts import Act
-from console.exports import monthly_page
-from console.exports import page as exports_page
+from console.exports import monthly_page, page as exports_page
 from console.home import page
 from console.lists import navigation, search
 from console.people import invitations, lockouts, sign_in

@@ -12,8 +12,7 @@ from core import ids
 from counts import running_sums
 from counts.lists import CountedList
 from ledger import accounts
-from ledger.journal_types import BalanceTransactionType as Type
-from ledger.journal_types import JournalType
+from ledger.journal_types import BalanceTransactionType as Type, JournalType
 from ledger.models import AccountType, BalanceTransaction
 
 BALANCE_TRANSACTIONS = CountedList(

@@ -1,7 +1,6 @@
 """What staff can do to a payment link."""
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act

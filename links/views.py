@@ -9,8 +9,7 @@ from core.http.responses import ApiResponse
 from counts import listing
 from idempotency.services import Job
 from idempotency.views import idempotent
-from links import openapi as docs
-from links import services
+from links import openapi as docs, services
 from links.models import LINKS, PaymentLink
 from links.shapes import PaymentLinkObject, payment_link_object
 from merchants.api import MerchantViewSet, merchant_of

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import cached_property
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from core import plain_text
 from core.console.admin_filters import OwnerFilter, TypedField

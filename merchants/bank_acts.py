@@ -7,8 +7,7 @@ from typing import Any
 
 from django.utils.functional import Promise
 from django.utils.text import format_lazy
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 import banks
 from audit_trail.act_pages import ObjectAct, ShownOnce

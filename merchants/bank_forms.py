@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 import banks
 from audit_trail.act_pages import ReasonForm

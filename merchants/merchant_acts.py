@@ -4,8 +4,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from audit_trail.act_pages import ObjectAct, ShownOnce
 from audit_trail.acts import Act

@@ -1,7 +1,6 @@
 """What staff and merchants read about payments: each fact once. Why one failed is in `core.failures`."""
 
-from django.utils.translation import gettext_lazy as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_lazy as _, gettext_noop
 
 REQUESTED = _("{amount} requested.")
 PAID = _("Paid: {amount}.")

@@ -7,8 +7,7 @@ from counts import listing
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from payments import card_responses, cards, search, services
-from payments import openapi as docs
+from payments import card_responses, cards, openapi as docs, search, services
 from payments.models import PAYMENTS, Payment
 from payments.shapes import PaymentObject, load_exceptions, payment_object
 

@@ -16,8 +16,7 @@ from merchants.api import MerchantViewSet, merchant_of
 from merchants.authentication import ReadWithKey
 from payments import search, usual_amounts
 from payments.models import Payment
-from qrcodes import images, payment_page, qr_cards, services
-from qrcodes import openapi as docs
+from qrcodes import images, openapi as docs, payment_page, qr_cards, services
 from qrcodes.errors import InvalidFormat, QrCodeGone, QrCodeNotFound
 from qrcodes.images import DRAW, MEDIA_TYPES, PNG, SVG
 from qrcodes.models import word_of

@@ -1,10 +1,8 @@
 from celery import shared_task
 
 from core import clock
-from reconciliation.inquiries import services as inquiries
-from reconciliation.inquiries import standby
-from reconciliation.matching import order_completion
-from reconciliation.matching import services as matching
+from reconciliation.inquiries import services as inquiries, standby
+from reconciliation.matching import order_completion, services as matching
 from reconciliation.statements import import_jobs
 
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from django.db.models import F
 
-from approvals import payout_accounts
-from approvals import services as approvals
+from approvals import payout_accounts, services as approvals
 from approvals.models import Approval
 from banks import TransferResult
 from core import ids, request_context
@@ -17,16 +16,14 @@ from core.database.state_machines import transition_all
 from core.failures import REJECTED_BY_STAFF
 from ledger import services as ledger
 from ledger.journal_types import JournalType
-from payments import cards
-from payments import services as payments
+from payments import cards, services as payments
 from payments.models import Payment
 from refunds import destinations
 from refunds.models import Refund, RefundReason, RefundReversal, RefundStatus
 from refunds.shapes import refund_object
 from transactions import services as transactions
 from transactions.models import TransactionStatus
-from transfers import for_staff
-from transfers import services as transfers
+from transfers import for_staff, services as transfers
 from transfers.models import Transfer
 from webhooks import events
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import banks
-from approvals import payout_accounts
-from approvals import services as approvals
+from approvals import payout_accounts, services as approvals
 from approvals.models import ApprovalKind
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from banks import TransferOrder, TransferPurpose

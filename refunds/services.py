@@ -15,8 +15,7 @@ from ledger import services as ledger
 from ledger.journal_types import JournalType
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
-from payments import cards
-from payments import services as payments
+from payments import cards, services as payments
 from payments.errors import PaymentNotFound
 from payments.models import Payment
 from refunds import completion, destinations

@@ -7,8 +7,7 @@ from counts import listing
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from refunds import claims, services
-from refunds import openapi as docs
+from refunds import claims, openapi as docs, services
 from refunds.models import REFUNDS
 from refunds.shapes import ClaimLinkSecret, RefundObject, claim_link_object, claim_link_secret, refund_object
 

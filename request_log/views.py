@@ -6,8 +6,7 @@ from core.http import api, paging
 from core.http.responses import ApiResponse
 from counts.lists import period_of
 from merchants.api import MerchantViewSet, merchant_of
-from request_log import openapi as docs
-from request_log import services
+from request_log import openapi as docs, services
 from request_log.shapes import FullRequestObject, full_request_object, request_object, stored_route
 
 

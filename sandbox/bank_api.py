@@ -14,8 +14,7 @@ from core.http import api, received
 from core.http.api import ApiViewSet
 from core.http.responses import ApiResponse
 from merchants.api import merchant_of
-from sandbox import callbacks, orders, statements
-from sandbox import openapi as docs
+from sandbox import callbacks, openapi as docs, orders, statements
 from sandbox.errors import InvalidDate, InvalidOrderSignature
 from sandbox.models import SandboxEntry, SandboxEntryQuerySet
 from sandbox.serializers import DateField

@@ -21,8 +21,7 @@ from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.errors import RateLimitExceeded
 from merchants.models import Mode
-from sandbox import cards, scenarios, services
-from sandbox import openapi as docs
+from sandbox import cards, openapi as docs, scenarios, services
 from sandbox.errors import InvalidMinutes, ScenarioNeedsKey, TestModeOnly, TooManyPayments
 from sandbox.models import CallbackState, SandboxCharge, SandboxEntryType, SandboxPayment
 from sandbox.scenarios import SCENARIOS

@@ -11,8 +11,7 @@ from django.db.models import Exists, OuterRef, Q
 
 from banks import SettledItem as ReportedItem
 from core import ids
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from ledger.journal_types import JournalType
 from ledger.models import Journal
 from ledger.services import Fee

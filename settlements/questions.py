@@ -11,8 +11,7 @@ from django.utils.translation import gettext as _
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from core import ids
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from payments import cards
 from payments.models import CardCharge, Payment
 from settlements.models import AcquirerTransfer, AcquirerTransferState, OpenQuestion, QuestionKind

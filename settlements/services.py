@@ -13,9 +13,12 @@ from django.db import transaction
 from django.db.models import Exists, Max, Min, OuterRef
 
 import banks
-from banks import AcquirerTransfer as ReportedTransfer
-from banks import InquiryFailed, LedgerEntry
-from banks import SettledItem as ReportedItem
+from banks import (
+    AcquirerTransfer as ReportedTransfer,
+    InquiryFailed,
+    LedgerEntry,
+    SettledItem as ReportedItem,
+)
 from core import ids
 from merchants.models import Merchant
 from payments import cards, settling

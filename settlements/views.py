@@ -4,8 +4,7 @@ from core import clock
 from core.http import api, paging
 from core.http.responses import ApiResponse
 from merchants.api import MerchantViewSet, merchant_of
-from settlements import openapi as docs
-from settlements import services
+from settlements import openapi as docs, services
 from settlements.models import Settlement
 from settlements.shapes import SettlementObject, settlement_object
 

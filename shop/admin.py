@@ -9,8 +9,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from audit_trail.act_pages import ActLink, ObjectAct, ReasonForm, ShownOnce
 from audit_trail.acts import Act

@@ -21,9 +21,7 @@ from core.console.spreadsheets import CSV, XLSX, FileType
 from merchants import csv_lists
 from merchants.errors import TooManyExports
 from operations.data_protection import shop_fence
-from operations.evidence import files as evidence_files
-from operations.evidence import packs
-from operations.evidence import pages as evidence_pages
+from operations.evidence import files as evidence_files, packs, pages as evidence_pages
 from operations.evidence.errors import EvidenceNotReady
 
 FILE_TYPES = {each.name: each for each in (CSV, XLSX)}

@@ -29,8 +29,7 @@ from payments.models import Payment, PaymentException
 from refunds.admin import RefundAdmin
 from refunds.models import Refund
 from refunds.refund_acts import REFUND_ACTS
-from request_log.admin import RequestRecordAdmin
-from request_log.admin import StatusFilter as ClassFilter
+from request_log.admin import RequestRecordAdmin, StatusFilter as ClassFilter
 from request_log.models import RequestRecord
 from settlements.models import Settlement
 from shop.acts import EXCEPTION_ACTS, WITHDRAW_ACT

@@ -10,8 +10,7 @@ from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import merchant_of
 from sandbox.views import SandboxViewSet
-from testclock import openapi as docs
-from testclock import services
+from testclock import openapi as docs, services
 from testclock.errors import AdvancedTooOften, NotOneAdvance
 from testclock.shapes import AdvancedClockObject, ClockObject, clock_object
 

@@ -9,8 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase, override_settings
 from django.test.client import ClientHandler
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis
+from hypothesis import HealthCheck, settings as hypothesis
 from psycopg._preparing import PrepareManager
 from redis.connection import AbstractConnection
 

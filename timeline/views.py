@@ -7,8 +7,7 @@ from merchants.api import MerchantViewSet, merchant_of
 from merchants.models import Merchant
 from payments.errors import PaymentNotFound
 from payments.models import Payment
-from timeline import openapi as docs
-from timeline import pages
+from timeline import openapi as docs, pages
 from timeline.entries import PaymentContext
 from timeline.shapes import public_entry
 

@@ -7,8 +7,7 @@ from counts.lists import period_of
 from ledger import services as ledger
 from ledger.balance_transactions import BALANCE_TRANSACTIONS, balances_after
 from merchants.api import MerchantViewSet, merchant_of
-from transactions import openapi as docs
-from transactions import services
+from transactions import openapi as docs, services
 from transactions.models import matching
 from transactions.shapes import (
     BalanceObject,

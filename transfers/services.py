@@ -23,8 +23,7 @@ from core.database.state_machines import transition_where
 from core.digests import Sealed
 from core.work import due_work
 from core.work.due_work import DueWork
-from merchants import bank_connections
-from merchants import services as merchants
+from merchants import bank_connections, services as merchants
 from merchants.errors import BankNotConfigured
 from transfers import circuit_breakers, history, safe_mode, schedule, sent_orders
 from transfers.circuit_breakers import Counterparty

@@ -6,8 +6,7 @@ from django.contrib.admin.utils import quote
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.timezone import localtime
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from core import clock
 from core.console.summaries import Summary

@@ -12,8 +12,7 @@ from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from webhooks import destinations, endpoints, events, feed, redelivery
-from webhooks import openapi as docs
+from webhooks import destinations, endpoints, events, feed, openapi as docs, redelivery
 from webhooks.filters import EVENTS, matching_deliveries
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
 from webhooks.shapes import (

@@ -5,8 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Case, QuerySet, Value, When
 from django.http import HttpRequest
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin

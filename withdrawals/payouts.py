@@ -11,8 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals import payout_accounts
-from approvals import services as approvals
+from approvals import payout_accounts, services as approvals
 from approvals.payout_accounts import PayoutAccountNotAllowed, PayoutAccountTooNew
 from audit_trail.acts import Act
 from audit_trail.recording import recorded

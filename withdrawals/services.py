@@ -5,14 +5,12 @@ from typing import Any
 
 from django.db import transaction
 
-from approvals import payout_accounts
-from approvals import services as approvals
+from approvals import payout_accounts, services as approvals
 from approvals.models import Approval, ApprovalKind
 from banks import TransferOrder, TransferResult
 from core import ids, money
 from core.failures import BANK_UNREACHABLE, REJECTED_BY_STAFF, RETURNED_BY_BANK
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from ledger.journal_types import JournalType
 from merchants.models import Merchant
 from transfers import services as transfers

@@ -12,8 +12,7 @@ from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.models import Merchant
-from withdrawals import openapi as docs
-from withdrawals import services
+from withdrawals import openapi as docs, services
 from withdrawals.models import WITHDRAWALS, Withdrawal, WithdrawalStatus
 from withdrawals.shapes import BankList, WithdrawalObject, bank_object, withdrawal_object
 

@@ -7,8 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import Group, User
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from audit_trail import presentation
 from audit_trail.act_pages import ObjectAct, ReasonForm

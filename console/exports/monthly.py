@@ -13,8 +13,7 @@ from datetime import date, datetime
 from django.http import HttpRequest
 from django.utils.dates import MONTHS
 from django.utils.functional import Promise
-from django.utils.translation import get_language, gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import get_language, gettext, gettext_lazy as _
 
 from console.home.period import DAY, Period
 from core import clock, dates

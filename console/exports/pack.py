@@ -22,8 +22,7 @@ from core.console.spreadsheets import BoldRow, Cell, Sheet
 from core.database import replica
 from core.thai import tax_ids, thaibanks
 from ledger.balance_transactions import change_of
-from ledger.journal_types import BalanceTransactionType as Type
-from ledger.journal_types import JournalType
+from ledger.journal_types import BalanceTransactionType as Type, JournalType
 from ledger.models import AccountType, BalanceTransaction, Entry, Journal
 from merchants.models import Merchant, Mode
 from payments.models import Payment

@@ -26,8 +26,7 @@ from core.database import replica
 from core.database.sessions import limit_statements
 from merchants import modes
 from merchants.models import Merchant, Mode
-from operations.evidence import files, packs
-from operations.evidence import pages as evidence_pages
+from operations.evidence import files, packs, pages as evidence_pages
 
 MONTHLY_REPORT, EVIDENCE = "monthly_report", "payments.evidence"
 PDF = FileType("pdf", "application/pdf", is_text=False)

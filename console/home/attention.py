@@ -8,8 +8,7 @@ from typing import Any
 from django.db.models import Count, OuterRef, Q, Subquery
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from approvals.models import Approval, ApprovalStatus
 from audit_trail.note_models import Note

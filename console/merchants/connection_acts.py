@@ -6,8 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.utils.text import capfirst
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, gettext_noop
+from django.utils.translation import gettext as _, gettext_lazy, gettext_noop
 
 import banks
 from audit_trail.act_pages import ObjectAct, Told

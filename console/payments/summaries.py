@@ -10,8 +10,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.timezone import localtime
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from approvals import payout_accounts
 from approvals.models import Approval, ApprovalKind
@@ -23,8 +22,7 @@ from ledger import services as ledger
 from payments import explanations as of_payments
 from payments.admin import SUSPENSE_STATUSES
 from payments.models import Payment, PaymentStatus
-from reconciliation.exceptions import summaries as exceptions
-from reconciliation.exceptions import unmatched_money
+from reconciliation.exceptions import summaries as exceptions, unmatched_money
 from reconciliation.exceptions.explanations import contradicting_ends
 from reconciliation.exceptions.transfer_acts import is_overdue
 from reconciliation.models import (

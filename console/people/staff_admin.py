@@ -17,8 +17,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, Model, OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.urls import path, reverse
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from audit_trail.act_pages import ActLink, ActPages
 from audit_trail.pages import RecordedAdmin

@@ -7,8 +7,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.timezone import localtime
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 import banks
 from core import clock, money

@@ -18,11 +18,9 @@ from merchants import bank_connections
 from merchants.models import Merchant
 from payments.errors import PaymentNotFound
 from payments.models import Payment
-from refunds import destinations
-from refunds import services as refunds
+from refunds import destinations, services as refunds
 from refunds.models import RefundReason
-from transfers import safe_mode
-from transfers import services as transfers
+from transfers import safe_mode, services as transfers
 from withdrawals import services as withdrawals
 
 KNOWN = ("processing", "succeeded", "failed", "returned")

@@ -11,8 +11,7 @@ from core.console import personal_data
 from operations.audit.daily_close import payment_records, sealing
 from operations.evidence.errors import EvidenceNotReady
 from operations.evidence.shapes import EvidenceObject, Opening, PaymentEvidence
-from operations.models import EvidenceSeal
-from operations.models import PaymentEvidence as Row
+from operations.models import EvidenceSeal, PaymentEvidence as Row
 
 VERSION = 1
 MASKED = "masked_sha256"

@@ -4,8 +4,7 @@ from rest_framework.request import Request
 from core import ids
 from core.http import api
 from merchants.api import MerchantViewSet, merchant_of
-from operations.evidence import files, packs
-from operations.evidence import openapi as docs
+from operations.evidence import files, openapi as docs, packs
 from payments.errors import PaymentNotFound
 from payments.models import Payment
 

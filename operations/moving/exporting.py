@@ -30,8 +30,7 @@ from core import vault
 from core.database import rows
 from core.database.columns import PublicId
 from core.deadlines import Deadline
-from ledger import accounts
-from ledger import queries as ledger
+from ledger import accounts, queries as ledger
 from merchants.models import Merchant
 from operations.audit import runner
 from operations.audit.daily_close import signing

@@ -29,8 +29,7 @@ from reconciliation.inquiries import batches
 from reconciliation.models import BankTransaction, ScanCursor
 from reconciliation.statements import import_jobs
 from transfers import safe_mode
-from transfers.models import OPEN_STATES as OPEN_TRANSFER_STATES
-from transfers.models import Transfer
+from transfers.models import OPEN_STATES as OPEN_TRANSFER_STATES, Transfer
 from webhooks.models import Delivery, DeliveryState, Event
 
 log = logging.getLogger("beat")

@@ -12,8 +12,7 @@ from core.http.responses import ApiResponse
 from merchants import bank_connections
 from reconciliation.endpoint import openapi as docs
 from reconciliation.inquiries import confirmation_inquiries
-from reconciliation.matching import intake, order_completion
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, order_completion, services as matching
 from reconciliation.models import NotificationResult
 
 

@@ -5,15 +5,13 @@ from typing import Any
 
 from django import forms
 from django.db.models import Q
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from audit_trail.act_pages import ReasonForm
 from audit_trail.acts import ActRefused
 from core import clock, plain_text
 from core.console.form_fields import PlainCharField
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from ledger.journal_types import JournalType
 from reconciliation.exceptions import resolution_records
 from reconciliation.exceptions.resolutions import allowed_types, lock_usable

@@ -13,8 +13,7 @@ from functools import partial
 from itertools import chain, combinations, islice
 
 from django.db.models import Q
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 from rapidfuzz.distance import Levenshtein
 
 from core import clock

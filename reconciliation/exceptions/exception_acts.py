@@ -12,8 +12,7 @@ from django import forms
 from django.db.models import Model
 from django.http import Http404
 from django.utils.functional import Promise
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from approvals import services as approvals
 from audit_trail.act_pages import ObjectAct, ReasonForm, Told

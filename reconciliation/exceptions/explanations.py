@@ -4,8 +4,7 @@ Each fact is here once. Times are in the console's time zone.
 """
 
 from django.utils.timezone import localtime
-from django.utils.translation import gettext, gettext_noop
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _, gettext_noop
 
 import banks
 from core import clock, failures, money

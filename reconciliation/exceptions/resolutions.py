@@ -13,8 +13,7 @@ from approvals import services as approvals
 from approvals.models import Approval, ApprovalKind
 from audit_trail.acts import ActRefused
 from core import ids
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from payments import expiry_sweep
 from payments.errors import PaymentNotFound
 from payments.models import Payment, PaymentStatus
@@ -29,9 +28,9 @@ from reconciliation.matching import (
     returnable,
     returns,
     reversals,
+    services as matching,
     statement_fees,
 )
-from reconciliation.matching import services as matching
 from reconciliation.models import (
     HELD_RESULTS,
     BankTransaction,

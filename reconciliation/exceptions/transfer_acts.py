@@ -10,8 +10,7 @@ from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
 from banks import TransferResult
 from reconciliation.matching import order_completion
-from transfers import explanations
-from transfers import services as transfers
+from transfers import explanations, services as transfers
 from transfers.models import Transfer, TransferState
 from transfers.schedule import OVERDUE_AFTER
 

@@ -23,8 +23,7 @@ from payments.shapes import (
     payment_object,
     unmatched_money_object,
 )
-from reconciliation.exceptions import merchant_decisions, unmatched_money
-from reconciliation.exceptions import openapi as docs
+from reconciliation.exceptions import merchant_decisions, openapi as docs, unmatched_money
 
 
 class PaymentDetailViewSet(MerchantViewSet):

@@ -15,8 +15,7 @@ from payments.models import Payment
 from reconciliation.inquiries import bank_calls, batches, confirmation_inquiries, scan, schedule
 from reconciliation.inquiries.bank_calls import NO_RESPONSE, AnyInquiry, InquiryResponse
 from reconciliation.inquiries.scan import OPEN_STATUSES
-from reconciliation.matching import deduplication, intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import deduplication, intake, services as matching
 from reconciliation.models import (
     BankTransaction,
     ConfirmationInquiry,

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from ledger.models import AccountType
-from payments import fee_terms
-from payments import services as payments
+from payments import fee_terms, services as payments
 from payments.models import Payment
 from payments.services import PaidPayment
 from reconciliation.matching import statement_fees

@@ -8,11 +8,9 @@ from datetime import datetime
 
 from core.database import rows
 from core.failures import DECLINED_BY_BANK
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from merchants.models import LateMoneyPolicy
-from payments import exceptions, expiry_sweep
-from payments import services as payments
+from payments import exceptions, expiry_sweep, services as payments
 from payments.models import Payment, PaymentException, PaymentStatus
 from qrcodes.models import QrCode
 from reconciliation.matching import (

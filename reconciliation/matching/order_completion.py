@@ -14,8 +14,7 @@ from ledger import services as ledger
 from merchants.models import Merchant
 from reconciliation.matching import intake, probable_duplicates, returnable, returns, reversals
 from reconciliation.models import BankTransaction, NotificationResult, ResolutionState, Return, ReturnStatus
-from refunds import completion
-from refunds import services as refunds
+from refunds import completion, services as refunds
 from transfers import services as transfers
 from transfers.models import Transfer, TransferState
 from transfers.services import TransferHandler

@@ -15,8 +15,7 @@ from approvals import services as approvals
 from approvals.models import ApprovalKind
 from core import ids
 from core.thai import thaibanks
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from reconciliation.matching.refusals import NoWayBack

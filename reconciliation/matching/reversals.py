@@ -5,8 +5,7 @@ from datetime import datetime
 
 from approvals import services as approvals
 from core.database import rows
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from ledger.journal_types import JournalType
 from payments.models import Payment
 from reconciliation.matching import returns

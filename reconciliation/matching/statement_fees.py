@@ -13,8 +13,7 @@ from django.db import transaction
 from core.database import rows
 from ledger import accounts
 from ledger.services import Fee
-from payments import fee_terms
-from payments import services as payments
+from payments import fee_terms, services as payments
 from payments.models import Payment
 from reconciliation.matching import intake, probable_duplicates
 from reconciliation.models import (

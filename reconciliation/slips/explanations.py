@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from banks import SlipTransfer
 from core import clock, money, request_context

@@ -13,8 +13,7 @@ from merchants.api import MerchantViewSet, merchant_of
 from merchants.errors import RateLimitExceeded
 from payments.errors import PaymentNotFound
 from payments.models import Payment
-from reconciliation.slips import openapi as docs
-from reconciliation.slips import pictures, verdicts
+from reconciliation.slips import openapi as docs, pictures, verdicts
 from reconciliation.slips.pictures import DecoderBusy, UnreadablePicture
 from reconciliation.slips.shapes import SlipObject, slip_object
 

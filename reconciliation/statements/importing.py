@@ -13,8 +13,7 @@ from itertools import islice
 from typing import Any
 
 from django.db import OperationalError
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 import banks
 from audit_trail.acts import Act
@@ -24,8 +23,7 @@ from core import ids, request_context
 from core.database import rows
 from core.vault import CannotOpen
 from merchants.models import Merchant
-from reconciliation.matching import credits, statement_fees
-from reconciliation.matching import services as matching
+from reconciliation.matching import credits, services as matching, statement_fees
 from reconciliation.models import BankTransaction, BankTransactionKind, LineResult, MatchResult, Statement
 from reconciliation.statements.line_storage import assign, refuse_moved, store_lines, transaction_by_index
 from reconciliation.statements.lines import ALREADY_STORED, FileLine, FileProblems, InvalidStatementFile

@@ -6,15 +6,13 @@ report of the same money makes another one. `sql/undo.sql` has the rules; what i
 
 from datetime import datetime
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from audit_trail.acts import Act, ActRefused
 from audit_trail.recording import recorded
 from core import money, request_context
 from core.database import rows
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from reconciliation.matching import deduplication
 from reconciliation.models import (
     BankNotification,

@@ -5,8 +5,7 @@ from datetime import UTC
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import banks
 from banks import AdapterConfig, Bank, InvalidSignature, ReportedTransaction, UnreadableMessage

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from banks import ChargeRequest, ChargeResult, TransferOrder, TransferResult
-from banks import omise as adapter_module
+from banks import ChargeRequest, ChargeResult, TransferOrder, TransferResult, omise as adapter_module
 from banks.omise import SEARCH_WINDOWS, Omise
 from banks.paging import PAGE_SIZE
 from core import clock

@@ -6,8 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from banks import AcquirerTransfer, InquiryFailed, SettledItem, omise_settlements
 from banks.http_client import Response

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from banks.base import InvalidSignature, ReportedTransaction, ReportedTransfer, UnreadableMessage
 from banks.sandbox import SandboxBank

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from banks import InquiryFailed, SlipTransfer, UnreadableMessage, scb
 from banks.scb import Scb

@@ -8,10 +8,8 @@ from core.clock import BANGKOK
 from core.thai import thaiqr
 from merchants.bank_connections import ConnectionConfig
 from tests.banks import fake_scb
-from tests.banks.fake_bbl import BILLER as BBL_BILLER
-from tests.banks.fake_bbl import FakeBbl, push
-from tests.banks.fake_scb import BILLER as SCB_BILLER
-from tests.banks.fake_scb import FakeScb
+from tests.banks.fake_bbl import BILLER as BBL_BILLER, FakeBbl, push
+from tests.banks.fake_scb import BILLER as SCB_BILLER, FakeScb
 from tests.webhook_receiver import ReceivedRequest, Reply, Script
 
 NO_RECORD = Reply(404, body=b'{"status": {"code": 1104, "description": "No record"}}')

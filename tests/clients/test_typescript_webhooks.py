@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from tests.clients import openapi
-from tests.clients import typescript_package as package
+from tests.clients import openapi, typescript_package as package
 from tests.clients.typescript_package import Case, Outcome
 
 pytestmark = pytest.mark.slow

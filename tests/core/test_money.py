@@ -1,8 +1,7 @@
 """Satang in, baht out, and the other way."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from core import money
 

@@ -1,8 +1,7 @@
 """Texts that people write: invisible characters, blanks, Thai spellings, digits, dashes and titles."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from core import plain_text
 

@@ -22,8 +22,13 @@ from refunds.models import REFUNDS, Refund, RefundStatus
 from tests.conftest import Shop
 from tests.factories import PaymentFactory, TransactionFactory, reverse_all
 from transactions import services
-from transactions.models import TRANSACTIONS, Transaction, TransactionStatus, TransactionType
-from transactions.models import matching as matching_transactions
+from transactions.models import (
+    TRANSACTIONS,
+    Transaction,
+    TransactionStatus,
+    TransactionType,
+    matching as matching_transactions,
+)
 from webhooks.events import NewEvent, build
 from webhooks.filters import DELIVERIES, EVENT_TYPES, EVENTS, matching_deliveries
 from webhooks.models import Delivery, DeliveryState, Endpoint, Event

@@ -21,8 +21,7 @@ from tests.flows.examples import BODY, FOLDER, NEW, OLD, signed
 from tests.stack import ROOT
 from tests.webhook_receiver import Receiver
 from webhooks import endpoints, probes, signing
-from webhooks.delivery import circuit_breaker as breaker
-from webhooks.delivery import queue, retry_schedule
+from webhooks.delivery import circuit_breaker as breaker, queue, retry_schedule
 from webhooks.models import EventType
 
 DOCS = ROOT / "docs"

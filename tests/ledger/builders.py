@@ -7,8 +7,7 @@ from django.db import transaction
 from django.db.models import Sum
 
 from core import clock, ids
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from ledger.journal_types import JournalType
 from ledger.models import Account, Entry, PendingEntry
 from tests.factories import MerchantFactory

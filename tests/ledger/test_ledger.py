@@ -7,8 +7,7 @@ import pytest
 from django.db import IntegrityError
 
 from core import clock
-from ledger import services as ledger
-from ledger import tasks
+from ledger import services as ledger, tasks
 from ledger.errors import InsufficientFunds
 from ledger.models import Journal, PendingEntry
 from ledger.queries import AccountNotOpen

@@ -9,8 +9,7 @@ from django.db.models import Sum
 
 from core import clock, ids
 from core.errors import ServiceUnavailable
-from ledger import accounts, queries
-from ledger import services as ledger
+from ledger import accounts, queries, services as ledger
 from ledger.errors import InsufficientFunds
 from ledger.journal_types import JournalType
 from ledger.models import Journal, PendingEntry

@@ -4,8 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from ledger.models import Entry
 
 

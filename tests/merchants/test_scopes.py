@@ -15,8 +15,7 @@ from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.urls import URLPattern, get_resolver
 from pytest_django import Settings
 
-from core import clock as our_clock
-from core import ids, request_context
+from core import clock as our_clock, ids, request_context
 from core.http.openapi import operation_of
 from core.http.scopes import Scope
 from merchants import secret_keys, services

@@ -19,8 +19,7 @@ from ledger.models import AccountType, Entry, Journal
 from reconciliation.exceptions import contradictions, resolutions
 from reconciliation.exceptions.confirmations import confirm_manually
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
-from reconciliation.matching import intake, order_completion
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, order_completion, services as matching
 from reconciliation.models import BankTransaction, ReportSource, Return
 from tests.context import acting_as
 from tests.refunds.builders import RefundShop

@@ -8,8 +8,7 @@ import orjson
 import banks
 from core import clock
 from payments.payers import Payer
-from reconciliation.matching import intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, services as matching
 from refunds.completion import TRANSFER_HANDLER
 from tests.conftest import SandboxBankClient, Shop
 from tests.transfers.builders import pass_time

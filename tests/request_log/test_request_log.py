@@ -21,8 +21,7 @@ from core import clock, ids, request_context
 from core.database import rows
 from core.observing import measurements
 from operations.metrics import process_reports
-from request_log import recorder as recorders
-from request_log import services
+from request_log import recorder as recorders, services
 from request_log.models import RequestRecord
 from request_log.recorder import Recorder
 from tests.conftest import SandboxBankClient, Shop, new_client

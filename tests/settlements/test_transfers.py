@@ -13,16 +13,14 @@ from banks import ChargeResult, SettledItem, TransferResult
 from banks.base import ResultStatus
 from core import clock
 from core.failures import PROCESSING_ERROR
-from ledger import queries
-from ledger import services as ledger
+from ledger import queries, services as ledger
 from ledger.models import Journal
 from payments import cards
 from payments.models import CardCharge, Payment
 from reconciliation.exceptions import acquirer_transfers
 from reconciliation.models import BankTransaction
 from settlements import failed_transfers, questions, services
-from settlements.models import AcquirerTransfer, OpenQuestion, Settlement
-from settlements.models import SettledItem as SettledItemRow
+from settlements.models import AcquirerTransfer, OpenQuestion, SettledItem as SettledItemRow, Settlement
 from tests.audit import differences
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop

@@ -10,8 +10,7 @@ from hypothesis.stateful import invariant, precondition, rule
 from approvals import services
 from approvals.models import Approval
 from audit_trail.acts import ActRefused
-from core import clock, ids
-from core import money as satang
+from core import clock, ids, money as satang
 from ledger import accounts
 from ledger.queries import read_balances
 from merchants import services as merchants

@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, precondition, rule
 
 from audit_trail.acts import ActRefused
-from core import clock
-from core import money as satang
+from core import clock, money as satang
 from core.clock import BANGKOK
 from core.thai import thaiqr
 from reconciliation.models import BankTransaction

@@ -16,8 +16,7 @@ from banks.sandbox_cards import SandboxAcquirer
 from config.celery import app
 from core import clock
 from core.clock import iso
-from payments import cards
-from payments import tasks as payment_tasks
+from payments import cards, tasks as payment_tasks
 from payments.models import CardCharge, ChargeAnswer
 from reconciliation import tasks as reconciliation_tasks
 from reconciliation.exceptions import contradictions

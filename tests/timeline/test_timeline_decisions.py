@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from banks import TransferResult
-from core import clock as our_clock
-from core import request_context
+from core import clock as our_clock, request_context
 from merchants.models import Merchant
 from reconciliation.matching.order_completion import HANDLERS
 from reconciliation.models import BankTransaction

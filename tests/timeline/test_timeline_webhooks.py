@@ -8,8 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from config.celery import app
-from core import clock as our_clock
-from core import request_context
+from core import clock as our_clock, request_context
 from tests.conftest import SandboxBankClient, Shop
 from tests.staff_acts import acts_of_staff, run_act
 from tests.timeline.builders import entries, key_of, last_entries, only_entry, types

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
-from threading import Barrier
-from threading import Event as Signal
+from threading import Barrier, Event as Signal
 from typing import Any
 
 import orjson

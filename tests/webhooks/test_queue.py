@@ -45,8 +45,8 @@ from webhooks.models import (
     Endpoint,
     EndpointHealth,
     EndpointStatus,
+    Event as StoredEvent,
 )
-from webhooks.models import Event as StoredEvent
 
 pytestmark = pytest.mark.django_db
 

@@ -5,8 +5,7 @@ from typing import Any
 import orjson
 
 from core import clock
-from ledger import accounts
-from ledger import services as ledger
+from ledger import accounts, services as ledger
 from ledger.models import Entry
 from tests.conftest import SandboxBankClient, Shop
 from tests.transfers.builders import pass_time

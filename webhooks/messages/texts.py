@@ -13,8 +13,7 @@ import orjson
 from django.conf import settings
 from django.utils import translation
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy, ngettext, pgettext_lazy
 
 from core import clock, money
 from webhooks.models import DESTINATION_PING, EventType, StaffEventType

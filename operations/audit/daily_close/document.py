@@ -5,8 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import orjson
-from django.utils.translation import get_language
-from django.utils.translation import gettext as _
+from django.utils.translation import get_language, gettext as _
 
 from core import clock, money
 from core.drawing.pdf import MAX_ROWS, Column, Document

@@ -3,8 +3,7 @@
 from datetime import datetime
 
 import orjson
-from django.utils.translation import get_language
-from django.utils.translation import gettext as _
+from django.utils.translation import get_language, gettext as _
 
 from core import money
 from core.drawing.pdf import Column, Document

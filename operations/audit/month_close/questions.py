@@ -15,8 +15,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from core import clock
 from core.database import rows
-from ledger import accounts, queries
-from ledger import services as ledger
+from ledger import accounts, queries, services as ledger
 from ledger.journal_types import JournalType
 from ledger.models import Entry
 from merchants.models import Merchant
@@ -34,8 +33,12 @@ from reconciliation.models import (
     StatementLine,
 )
 from reconciliation.models.bank_transactions import CREDITED
-from settlements.models import OPEN_STATES as OPEN_TRANSFER_STATES
-from settlements.models import AcquirerTransfer, OpenQuestion, QuestionKind
+from settlements.models import (
+    OPEN_STATES as OPEN_TRANSFER_STATES,
+    AcquirerTransfer,
+    OpenQuestion,
+    QuestionKind,
+)
 from transfers.models import UNFINISHED_STATES, Transfer
 from transfers.schedule import OVERDUE_AFTER
 

@@ -18,8 +18,7 @@ from core import clock
 from core.drawing import pdf
 from merchants import services as merchants
 from merchants.models import Merchant
-from tests.console.exports.exported import PAGE as EXPORTS
-from tests.console.exports.exported import archive_of, ask, written
+from tests.console.exports.exported import PAGE as EXPORTS, archive_of, ask, written
 from tests.factories import MerchantFactory
 from tests.ledger.builders import MerchantLedger
 from tests.reconciliation.builders import staff_client

@@ -20,8 +20,7 @@ from tests.reconciliation.builders import Seller, decide, staff_client
 from tests.refunds.builders import NOBODY, PAYEE, send_due_refunds
 from tests.transfers.builders import Bank
 from tests.withdrawals.builders import send_due_withdrawals, withdrawn
-from transfers import circuit_breakers, safe_mode
-from transfers import services as transfers
+from transfers import circuit_breakers, safe_mode, services as transfers
 from transfers.circuit_breakers import Counterparty
 from withdrawals import services as withdrawals
 

@@ -4,8 +4,7 @@ import csv
 from collections import Counter
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from core.thai import person_names
 from tests.stack import ROOT

@@ -3,8 +3,7 @@
 from datetime import date
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from core.thai.slips import Slip, WalletSlip, parse_slip, slip_payload
 from core.thai.tlv import BadPayload, add_checksum, field

@@ -20,8 +20,7 @@ from tests.conftest import SandboxBankClient, Shop
 from tests.refunds.builders import RefundShop
 from tests.transfers.builders import Serving
 from tests.withdrawals.builders import balance, fund, send_due_withdrawals, withdrawn
-from transfers import safe_mode
-from transfers import services as transfers
+from transfers import safe_mode, services as transfers
 from transfers.models import Transfer, TransferState
 from withdrawals.models import Withdrawal
 

@@ -40,8 +40,7 @@ from transfers.circuit_breakers import Counterparty
 from transfers.models import Transfer
 from transfers.schedule import OVERDUE_AFTER
 from webhooks import endpoints
-from webhooks.delivery import attempt_log, queue
-from webhooks.delivery import metrics as deliveries
+from webhooks.delivery import attempt_log, metrics as deliveries, queue
 from webhooks.delivery.attempt_log import DeliveryResult
 from webhooks.http.client import PostResult
 from webhooks.models import Delivery, DeliveryAttempt, DeliveryLease, Endpoint

@@ -26,8 +26,7 @@ from operations.moving import exporting, tables
 from operations.moving.file import Writer, read
 from payments.models import Payment
 from reconciliation.inquiries import batches, confirmation_inquiries, rate_limit, scan
-from reconciliation.matching import order_completion
-from reconciliation.matching import services as matching
+from reconciliation.matching import order_completion, services as matching
 from reconciliation.models import (
     BankNotification,
     BankTransaction,
@@ -48,8 +47,12 @@ from tests.operations.evidence.builders import KEY
 from tests.operations.moving.conftest import Instance
 from tests.reconciliation.builders import RESOLVES, parse, staff_client
 from tests.reconciliation.exceptions.test_acts_in_console import confirm
-from tests.reconciliation.statements.statement_files import bot_file, credit_line, csv_file
-from tests.reconciliation.statements.statement_files import import_file as import_statement
+from tests.reconciliation.statements.statement_files import (
+    bot_file,
+    credit_line,
+    csv_file,
+    import_file as import_statement,
+)
 from tests.reconciliation.statements.test_fees import WITH_FEE, with_fee
 from tests.refunds.builders import RefundShop
 from tests.settlements.conftest import ReportingAcquirer

@@ -5,8 +5,7 @@ import io
 import os
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from datetime import time as TimeOfDay
+from datetime import UTC, datetime, time as TimeOfDay, timedelta
 from pathlib import Path
 
 import pytest

@@ -8,9 +8,7 @@ import pytest
 import time_machine
 from django.conf import settings
 from django.test import Client
-from hypothesis import HealthCheck, given
-from hypothesis import settings as effort
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings as effort, strategies as st
 
 from core.http.responses import MAX_BODY
 from reconciliation.models import BankNotification, BankTransaction

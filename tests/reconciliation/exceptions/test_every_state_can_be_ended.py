@@ -33,8 +33,7 @@ from tests.withdrawals.builders import withdrawn
 from transfers import services as transfers
 from transfers.models import Transfer, TransferState
 from transfers.schedule import OVERDUE_AFTER
-from withdrawals import models as withdrawals
-from withdrawals import services as withdrawal_services
+from withdrawals import models as withdrawals, services as withdrawal_services
 from withdrawals.models import Withdrawal
 
 Serving = Callable[..., Bank]

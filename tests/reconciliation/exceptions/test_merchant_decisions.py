@@ -11,8 +11,7 @@ from django.test import Client
 from audit_trail.models import AuditRecord
 from banks import TransferResult
 from core import clock, ids
-from merchants import secret_keys
-from merchants import services as merchants
+from merchants import secret_keys, services as merchants
 from payments.models import Payment
 from reconciliation.exceptions.resolution_records import AlreadyResolved
 from reconciliation.models import BankTransaction, Resolution, Return

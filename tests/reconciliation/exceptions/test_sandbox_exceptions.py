@@ -7,8 +7,7 @@ from django.test import Client
 
 from banks.base import ReportedTransaction
 from core import clock
-from reconciliation.matching import intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, services as matching
 from reconciliation.models import BankTransaction, ReconciliationException
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop
 from tests.reconciliation.builders import EXCEPTIONS_URL, Seller, exception_url, get_page

@@ -16,8 +16,7 @@ from core import clock, ids
 from core.thai import thaiqr
 from payments.models import Payment
 from qrcodes.models import QrCode
-from reconciliation.inquiries import bank_calls, batches, scan
-from reconciliation.inquiries import services as inquiries
+from reconciliation.inquiries import bank_calls, batches, scan, services as inquiries
 from reconciliation.models import BankRateLimit, Inquiry, InquiryAnswer
 from tests.conftest import Shop
 from tests.factories import PaymentFactory

@@ -12,8 +12,7 @@ from core.thai import thaiqr
 from merchants.models import Merchant
 from payments import expiry_sweep
 from payments.models import Payment
-from reconciliation.inquiries import schedule
-from reconciliation.inquiries import services as inquiries
+from reconciliation.inquiries import schedule, services as inquiries
 from reconciliation.models import BankNotification, BankTransaction, Inquiry, InquiryAnswer
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.inquiries.builders import (

@@ -13,8 +13,7 @@ from banks import InquiryResult
 from core import clock
 from payments import expiry_sweep
 from payments.models import Payment
-from reconciliation.matching import intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, services as matching
 from reconciliation.models import (
     BankNotification,
     BankTransaction,

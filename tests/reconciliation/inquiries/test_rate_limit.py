@@ -16,8 +16,7 @@ from core import clock
 from core.clock import BANGKOK
 from core.thai import thaiqr
 from merchants.models import Merchant
-from reconciliation.inquiries import rate_limit
-from reconciliation.inquiries import services as inquiries
+from reconciliation.inquiries import rate_limit, services as inquiries
 from reconciliation.inquiries.rate_limit import MAX_PARALLEL_CALLS, CallBudget
 from reconciliation.models import Backoff, BankRateLimit, Inquiry
 from tests.banks import fake_scb

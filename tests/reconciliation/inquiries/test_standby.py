@@ -26,8 +26,7 @@ from reconciliation.models import Backoff, BankRateLimit, Inquiry
 from reconciliation.statements import importing, reconciliation, statement_file
 from tests import audit
 from tests.banks import fake_scb, two_banks
-from tests.banks.fake_bbl import BILLER as BBL_BILLER
-from tests.banks.fake_bbl import FakeBbl, signed
+from tests.banks.fake_bbl import BILLER as BBL_BILLER, FakeBbl, signed
 from tests.banks.fake_scb import BILLER as SCB_BILLER
 from tests.banks.two_banks import MortalScb, biller_of
 from tests.concurrency import run_concurrently

@@ -16,8 +16,7 @@ from core.clock import BANGKOK
 from core.database import rows
 from merchants.models import LateMoneyPolicy, Merchant
 from reconciliation.exceptions import resolutions, summaries
-from reconciliation.matching import deduplication, intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import deduplication, intake, services as matching
 from reconciliation.models import (
     BankNotification,
     BankTransaction,

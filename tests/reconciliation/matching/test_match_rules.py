@@ -13,8 +13,7 @@ from core import clock as our_clock
 from merchants.models import Merchant
 from payments import expiry_sweep
 from payments.models import Payment
-from reconciliation.matching import intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, services as matching
 from reconciliation.models import BankNotification, BankTransaction
 from tests.conftest import SandboxBankClient, Shop
 from tests.reconciliation.builders import parse

@@ -20,8 +20,7 @@ from ledger import services as ledger
 from ledger.models import Entry, Journal
 from payments import expiry_sweep
 from payments.models import Payment
-from reconciliation.matching import intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, services as matching
 from reconciliation.models import BankNotification, BankTransaction, ReportSource
 from tests.concurrency import run_concurrently, run_in_rounds
 from tests.conftest import SandboxBankClient, Shop, new_client, open_shop

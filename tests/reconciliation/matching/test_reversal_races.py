@@ -11,8 +11,7 @@ import pytest
 from banks import TransferResult
 from core import clock
 from ledger import services as ledger
-from reconciliation.matching import intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, services as matching
 from refunds.models import Refund
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client, open_shop

@@ -17,8 +17,7 @@ from core import clock
 from core.thai import thaiqr
 from core.thai.slips import Slip, slip_payload
 from merchants.models import BankConnection, Merchant
-from reconciliation.inquiries import rate_limit
-from reconciliation.inquiries import services as inquiries
+from reconciliation.inquiries import rate_limit, services as inquiries
 from reconciliation.models import BankRateLimit, BankTransaction, Inquiry, SlipCheck
 from sandbox.models import SandboxPayment
 from tests.banks import fake_scb

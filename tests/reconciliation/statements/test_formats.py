@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from banks.base import ReportedTransaction, UnreadableMessage
 from reconciliation.statements import bot_format, statement_file

@@ -11,8 +11,7 @@ import pytest
 import banks
 from banks.sandbox import SandboxBank
 from core import clock
-from reconciliation.matching import intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, services as matching
 from reconciliation.models import BankNotification, BankTransaction, ReportSource, StatementLine
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, new_client

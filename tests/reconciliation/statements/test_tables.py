@@ -5,8 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, seed
-from hypothesis import strategies as st
+from hypothesis import given, seed, strategies as st
 
 from core import clock
 from core.clock import BANGKOK

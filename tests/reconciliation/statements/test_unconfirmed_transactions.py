@@ -11,8 +11,7 @@ from audit_trail.acts import ActRefused
 from banks import TransferResult
 from core import clock, ids
 from core.database import rows
-from ledger import accounts, queries
-from ledger import services as ledger
+from ledger import accounts, queries, services as ledger
 from ledger.journal_types import JournalType
 from reconciliation.exceptions import resolution_records, resolutions
 from reconciliation.models import BankTransaction, Resolution, ResolutionState, ResolutionType

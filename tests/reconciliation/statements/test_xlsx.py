@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 import xlsxwriter
-from hypothesis import given, seed
-from hypothesis import strategies as st
+from hypothesis import given, seed, strategies as st
 
 from core.clock import BANGKOK
 from core.work import decoders

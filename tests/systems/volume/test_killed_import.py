@@ -12,8 +12,7 @@ from django.db import connection, transaction
 from core import clock
 from core.database import rows
 from ledger.models import Journal
-from reconciliation.matching import deduplication
-from reconciliation.matching import services as matching
+from reconciliation.matching import deduplication, services as matching
 from reconciliation.models import BankTransaction, StatementLine
 from reconciliation.statements import statement_file
 from reconciliation.statements.lines import FileProblems
