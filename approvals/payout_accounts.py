@@ -19,17 +19,14 @@ from merchants.models import Merchant
 log = logging.getLogger("approvals")
 FIELD = "bank_account"
 
-
-class PayoutAccountNotAllowed(StateError):
-    """The merchant's money goes to listed accounts only, and this is not one of them."""
-
-    code = "payout_account_not_allowed"
-    message = "bank_account is not on the merchant's list of payout accounts."
-
-
-class PayoutAccountTooNew(StateError):
-    code = "payout_account_too_new"
-    message = "bank_account is on the list of payout accounts, but can be used only from {usable_at}."
+PayoutAccountNotAllowed = StateError.of(
+    "payout_account_not_allowed", "bank_account is not on the merchant's list of payout accounts."
+)
+"""The merchant's money goes to listed accounts only, and this is not one of them."""
+PayoutAccountTooNew = StateError.of(
+    "payout_account_too_new",
+    "bank_account is on the list of payout accounts, but can be used only from {usable_at}.",
+)
 
 
 class PayoutAccountListed(Exception):

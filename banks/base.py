@@ -21,18 +21,9 @@ DeclineCode = Literal["insufficient_funds", "card_declined", "expired_card", "pr
 TokenErrorCode = Literal["invalid_token_id", "token_already_used"]
 AcquirerTransferState = Literal["pending", "sent", "paid", "failed"]
 SettledItemKind = Literal["charge", "refund", "adjustment"]
-
-
-class UnknownBank(NotFound):
-    code = "bank_not_found"
-    message = "No bank {name}."
-
-
-class InvalidSignature(AuthenticationError):
-    """The sender did not prove to be the bank. The message is not stored."""
-
-    code = "invalid_signature"
-    message = "The signature is missing, wrong or too old."
+UnknownBank = NotFound.of("bank_not_found", "No bank {name}.")
+InvalidSignature = AuthenticationError.of("invalid_signature", "The signature is missing, wrong or too old.")
+"""The sender did not prove to be the bank. The message is not stored."""
 
 
 class UnreadableMessage(Exception):

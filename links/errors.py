@@ -1,17 +1,10 @@
 from core.errors import NotFound, StateError, invalid_field
 from links.models import MAX_PAYMENTS
 
-
-class PaymentLinkNotFound(NotFound):
-    code = "payment_link_not_found"
-    message = "No payment link {id}."
-
-
-class PaymentLinkNotActive(StateError):
-    code = "payment_link_not_active"
-    message = "This payment link is {status}; only an active one can be paid or deactivated."
-
-
+PaymentLinkNotFound = NotFound.of("payment_link_not_found", "No payment link {id}.")
+PaymentLinkNotActive = StateError.of(
+    "payment_link_not_active", "This payment link is {status}; only an active one can be paid or deactivated."
+)
 AMOUNT = "an integer from 100 to 200000000 satang"
 InvalidAmountMin = invalid_field("amount_min", AMOUNT)
 InvalidAmountMax = invalid_field("amount_max", f"{AMOUNT}, and at least amount_min")

@@ -2,10 +2,9 @@ from django.db import IntegrityError
 
 from core.errors import AuthenticationError, NotFound, NotPermitted, RateLimitError, StateError
 
-
-class AuthenticationFailed(AuthenticationError):
-    code = "authentication_failed"
-    message = "The secret key is missing or not valid."
+AuthenticationFailed = AuthenticationError.of(
+    "authentication_failed", "The secret key is missing or not valid."
+)
 
 
 class InsufficientScope(NotPermitted):
@@ -13,18 +12,14 @@ class InsufficientScope(NotPermitted):
     message = "This key does not have the scope {scope}."
 
 
-class AddressNotAllowed(InsufficientScope):
-    message = "This key may not be used from this address."
-
-
-class MerchantSuspended(NotPermitted):
-    code = "merchant_suspended"
-    message = "This merchant is suspended. Money that arrives is kept. Ask the operator of the service."
-
-
-class MerchantMoved(NotPermitted):
-    code = "merchant_moved"
-    message = "This merchant has moved to another instance of the service. Use its address."
+AddressNotAllowed = InsufficientScope.worded("This key may not be used from this address.")
+MerchantSuspended = NotPermitted.of(
+    "merchant_suspended",
+    "This merchant is suspended. Money that arrives is kept. Ask the operator of the service.",
+)
+MerchantMoved = NotPermitted.of(
+    "merchant_moved", "This merchant has moved to another instance of the service. Use its address."
+)
 
 
 def as_suspension(error: Exception) -> Exception:
@@ -38,16 +33,13 @@ def has_moved(error: Exception) -> bool:
     return isinstance(error, IntegrityError) and " has moved\n" in str(error)
 
 
-class RateLimitExceeded(RateLimitError):
-    code = "rate_limit_exceeded"
-    message = "Too many requests with this key. Try again in {retry_after} s."
-
-
-class TooManyRefusedKeys(RateLimitError):
-    code = "too_many_refused_keys"
-    message = "Too many requests without a valid key from this address. Try again in {retry_after} s."
-
-
+RateLimitExceeded = RateLimitError.of(
+    "rate_limit_exceeded", "Too many requests with this key. Try again in {retry_after} s."
+)
+TooManyRefusedKeys = RateLimitError.of(
+    "too_many_refused_keys",
+    "Too many requests without a valid key from this address. Try again in {retry_after} s.",
+)
 TooManyExports = RateLimitError.of(
     "too_many_exports", "A CSV file of this merchant is being written. Try again in a second."
 )

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
+from core.errors import RateLimitError
 from core.http import rate_limits
 from core.http.rate_limits import RateLimit
 from core.work import redis
@@ -74,7 +75,7 @@ def _redis_key(digest: bytes) -> str:
     return f"good_key:{digest.hex()}"
 
 
-def _too_many(seconds: float) -> TooManyRefusedKeys:
+def _too_many(seconds: float) -> RateLimitError:
     return TooManyRefusedKeys(retry_after=max(1, -(-int(seconds * 1000) // 1000)))
 
 

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from core import clock, ids, money
 from core.drawing import qr_symbols
-from core.errors import Invalid
+from core.errors import ApiError, Invalid
 from core.http import api, client_addresses, rate_limits
 from core.http.rate_limits import RateLimit
 from core.thai.slips import Slip, slip_payload
@@ -146,9 +146,7 @@ def _mini_qr(payment: SandboxPayment) -> dict[str, Any]:
     return {"payload": payload, "size": len(rows), "path": "".join(dark)}
 
 
-def _bank(
-    request: HttpRequest, qr_data: str, error: Invalid | RateLimitExceeded | None = None
-) -> HttpResponse:
+def _bank(request: HttpRequest, qr_data: str, error: ApiError | None = None) -> HttpResponse:
     context: dict[str, Any] = {
         "qr_data": qr_data,
         "scenarios": {name: each for name, each in SCENARIOS.items() if not each.has_unknown_reference},

@@ -1,6 +1,3 @@
 from core.errors import NotFound
 
-
-class SettlementNotFound(NotFound):
-    code = "settlement_not_found"
-    message = "No settlement {id}."
+SettlementNotFound = NotFound.of("settlement_not_found", "No settlement {id}.")

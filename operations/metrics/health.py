@@ -25,10 +25,7 @@ from transfers import safe_mode
 from webhooks.delivery import metrics as deliveries
 
 View = Callable[[HttpRequest], HttpResponse]
-
-
-class MonitoringTokenRefused(AuthenticationFailed):
-    message = "The monitoring token is missing or wrong."
+MonitoringTokenRefused = AuthenticationFailed.worded("The monitoring token is missing or wrong.")
 
 
 def require_monitoring_token(view: View) -> View:

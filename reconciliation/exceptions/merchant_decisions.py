@@ -10,6 +10,7 @@ from functools import partial
 
 from audit_trail.acts import ActRefused
 from core import ids
+from core.errors import StateError
 from merchants.models import Merchant
 from payments.errors import PaymentNotFound
 from payments.match_results import OF_PAYMENTS, MatchResult
@@ -20,7 +21,7 @@ from reconciliation.matching.refusals import MerchantRefusal
 
 # Resolutions have a reason. The API does not ask for one.
 DEFAULT_NOTE = "Decided by the merchant."
-Refused = type[ExceptionNotAcceptable] | type[ExceptionNotReturnable]
+Refused = type[StateError]
 
 
 def find_payment(merchant: Merchant, payment_id: str) -> Payment:
