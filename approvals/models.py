@@ -77,12 +77,12 @@ class Approval(StateMachine):
 
     id = PublicIdKey()
     kind = models.CharField(max_length=14, choices=ApprovalKind.choices)
-    subject_id = PublicId(help_text="The withdrawal, refund or return; for a write-off the bank transaction.")
+    subject_id = PublicId()  # The withdrawal, refund or return; for a write-off the bank transaction.
     merchant = models.ForeignKey(
         Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
-    amount = models.BigIntegerField(help_text="Satang.")
-    bank_code = models.CharField(max_length=3, blank=True, default="", help_text="Of the destination.")
+    amount = models.BigIntegerField()  # satang
+    bank_code = models.CharField(max_length=3, blank=True, default="")  # of the destination
     account_last4 = models.CharField(max_length=4, blank=True, default="")
     account_name = models.CharField(max_length=140, blank=True, default="")
     account_digest = digests.digest_column()  # of the account in the transfer
@@ -90,19 +90,14 @@ class Approval(StateMachine):
     reason = models.CharField(
         "reason for approval", max_length=11, choices=ApprovalReason.choices, blank=True
     )
-    requested_by = models.CharField(
-        max_length=160, blank=True, help_text="The actor, as in core.request_context."
-    )
+    requested_by = models.CharField(max_length=160, blank=True)  # the actor, as in core.request_context
     request_id = models.CharField(max_length=64, blank=True)
     requested_at = models.DateTimeField()
-    note = models.CharField(max_length=500, blank=True, default="", help_text="What the requester wrote.")
-    decided_by = models.CharField(
-        max_length=160, blank=True, default="", help_text="The actor, as in core.request_context."
-    )
+    note = models.CharField(max_length=500, blank=True, default="")  # what the requester wrote
+    # The actor, as in core.request_context.
+    decided_by = models.CharField(max_length=160, blank=True, default="")
     decided_at = models.DateTimeField(null=True)
-    decision_note = models.CharField(
-        max_length=500, blank=True, default="", help_text="What the decider wrote."
-    )
+    decision_note = models.CharField(max_length=500, blank=True, default="")  # what the decider wrote
 
     objects = ApprovalQuerySet.as_manager()
 
@@ -182,8 +177,8 @@ class PayoutPolicy(KeyedRow):
     """Whether a merchant's money goes to listed accounts only. Without a row it may go to any account."""
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
-    is_restricted = models.BooleanField(help_text="Only to accounts on the list.")
-    changed_by = models.CharField(max_length=160, help_text="The actor, as in core.request_context.")
+    is_restricted = models.BooleanField()  # only to accounts on the list
+    changed_by = models.CharField(max_length=160)  # the actor, as in core.request_context
     changed_at = models.DateTimeField()
 
     class Meta:
@@ -207,9 +202,9 @@ class PayoutAccount(DigestedRow):
     account_last4 = models.CharField(max_length=4)
     account_name = models.CharField(max_length=140)
     account_digest = digests.digest_column()
-    added_by = models.CharField(max_length=160, help_text="The actor, as in core.request_context.")
+    added_by = models.CharField(max_length=160)  # the actor, as in core.request_context
     added_at = models.DateTimeField()
-    usable_at = models.DateTimeField(help_text="When the waiting period ends.")
+    usable_at = models.DateTimeField()  # when the waiting period ends
     removed_by = models.CharField(max_length=160, blank=True, default="")
     removed_at = models.DateTimeField(null=True)
 

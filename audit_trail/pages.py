@@ -201,11 +201,6 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
             value = show(row) if show else getattr(row, name)
         return value not in (None, "", False, [])
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        """Without the help texts of columns, which are for developers."""
-        none = {field.name: "" for field in self.opts.fields}
-        return super().get_form(request, obj, change=change, **{"help_texts": none} | kwargs)
-
     @admin.display(description=_("amount"))
     def baht(self, row: Any) -> str | None:
         """Return the amount of a row that has one, as staff read it."""

@@ -27,12 +27,12 @@ class ListCount(KeyedRow):
     """
 
     list = models.CharField(max_length=12)
-    owner_id = PublicId(help_text="Whose list: a merchant, a webhook, or all merchants: `live` or `test`.")
+    owner_id = PublicId()  # Whose list: a merchant, a webhook, or all merchants: `live` or `test`.
     kind = models.CharField(max_length=40)
     bucket = models.CharField(max_length=6, choices=CountBucket.choices)
     starts_at = models.DateTimeField()
     count = models.BigIntegerField()
-    amount = models.BigIntegerField(default=0, db_default=0, help_text="Satang of these rows.")
+    amount = models.BigIntegerField(default=0, db_default=0)  # satang of these rows
 
     class Meta:
         default_permissions = ()
@@ -64,9 +64,9 @@ class CountDelta(KeyedRow):
     list = models.CharField(max_length=12)
     owner_id = PublicId()
     kind = models.CharField(max_length=40)
-    period = models.DateTimeField(help_text="The start of the period in which the rows were created.")
+    period = models.DateTimeField()  # the start of the period in which the rows were created
     delta = models.BigIntegerField()
-    amount = models.BigIntegerField(default=0, db_default=0, help_text="The change in satang.")
+    amount = models.BigIntegerField(default=0, db_default=0)  # the change in satang
 
     class Meta:
         default_permissions = ()
@@ -81,7 +81,7 @@ class OpenPeriod(KeyedRow):
     A trigger adds it in the commit of the first row. Commits at the same time may each add one.
     """
 
-    period = models.DateTimeField(help_text="Its start. It lasts five seconds.")
+    period = models.DateTimeField()  # Its start. It lasts five seconds.
     owner_id = PublicId()
 
     class Meta:
@@ -100,11 +100,9 @@ class CountClock(KeyedRow):
     id = models.SmallIntegerField(primary_key=True, default=1)
     closed = models.DateTimeField()
     announced = models.DateTimeField()
-    marked_by = models.BigIntegerField(
-        null=True,
-        help_text="Numbered after the announcement. When all up to it have ended, nobody missed it.",
-    )
-    target = models.DateTimeField(null=True, help_text="Until when the caller of the last step would close.")
+    # Numbered after the announcement. When all up to it have ended, nobody missed it.
+    marked_by = models.BigIntegerField(null=True)
+    target = models.DateTimeField(null=True)  # until when the caller of the last step would close
 
     class Meta:
         default_permissions = ()

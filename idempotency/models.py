@@ -23,12 +23,10 @@ class IdempotencyKey(KeyedRow):
         Merchant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
     )
     key = models.CharField(max_length=255, db_collation="C")
-    fingerprint = models.BinaryField(help_text="HMAC-SHA256 of method, route and body.")
+    fingerprint = models.BinaryField()  # HMAC-SHA256 of method, route and body
     status = models.SmallIntegerField()
-    body_sealed = models.BinaryField(editable=False, help_text="The response, byte for byte.")
-    subject_id = PublicId(
-        blank=True, default="", db_default="", help_text="The subject of a request with two commits."
-    )
+    body_sealed = models.BinaryField(editable=False)  # the response, byte for byte
+    subject_id = PublicId(blank=True, default="", db_default="")  # the subject of a request with two commits
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
 

@@ -46,13 +46,9 @@ class Account(KeyedRow):
     merchant = models.ForeignKey(
         Merchant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
-    rolled_up_balance = models.BigIntegerField(default=0, help_text="Satang, without pending entries.")
-    entries_total = models.BigIntegerField(
-        default=0,
-        db_default=0,
-        editable=False,
-        help_text="The same, as triggers of the entries sum it. Nobody else changes it.",
-    )
+    rolled_up_balance = models.BigIntegerField(default=0)  # satang, without pending entries
+    # The same, as triggers of the entries sum it. Nobody else changes it.
+    entries_total = models.BigIntegerField(default=0, db_default=0, editable=False)
 
     class Meta:
         triggers = [
@@ -100,8 +96,8 @@ class Journal(models.Model):
     """One posting: its type, its subject and the amount. Append-only."""
 
     type = models.CharField(max_length=19, choices=JournalType.choices)
-    subject_id = PublicId(help_text="The payment, refund, withdrawal or bank transaction.")
-    amount = models.BigIntegerField(help_text="Satang that moved.")
+    subject_id = PublicId()  # the payment, refund, withdrawal or bank transaction
+    amount = models.BigIntegerField()  # satang that moved
     created_at = models.DateTimeField()
 
     class Meta:
@@ -129,8 +125,8 @@ class Entry(models.Model):
     account = models.ForeignKey(
         Account, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
     )
-    amount = models.BigIntegerField(help_text="Satang; negative if it leaves the account.")
-    created_at = models.DateTimeField(help_text="The same as of its journal.")
+    amount = models.BigIntegerField()  # satang; negative if it leaves the account
+    created_at = models.DateTimeField()  # the same as of its journal
 
     class Meta:
         triggers = [triggers.append_only("a posting is never changed")]
@@ -155,8 +151,8 @@ class PendingEntry(models.Model):
     # A roll-up continues after the last id of its last commit, and balances read the rows of an account.
     pk = models.CompositePrimaryKey("account_id", "entry_id")
     account_id = PublicId(max_length=CODE_LENGTH)
-    entry_id = models.BigIntegerField(help_text="A trigger checks that the same statement posts the entry.")
-    amount = models.BigIntegerField(help_text="Satang.")
+    entry_id = models.BigIntegerField()  # A trigger checks that the same statement posts it.
+    amount = models.BigIntegerField()  # satang
 
     class Meta:
         default_permissions = ()
@@ -188,9 +184,9 @@ class BalanceTransaction(KeyedRow):
         Merchant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
     )
     type = models.CharField(max_length=20, choices=BalanceTransactionType.choices)
-    amount = models.BigIntegerField(help_text="Satang that moved, without a sign.")
-    source_id = PublicId(help_text="The payment, refund or withdrawal.")
-    created_at = models.DateTimeField(help_text="The same as of its journal.")
+    amount = models.BigIntegerField()  # satang that moved, without a sign
+    source_id = PublicId()  # the payment, refund or withdrawal
+    created_at = models.DateTimeField()  # the same as of its journal
 
     class Meta:
         default_permissions = ()

@@ -135,9 +135,6 @@ class PaymentLink(StateMachine):
             ),
         ]
 
-    def __str__(self) -> str:
-        return str(self.id)
-
     @property
     def url(self) -> str:
         return f"{settings.BASE_URL}/pay/links/{self.id}"

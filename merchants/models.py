@@ -89,104 +89,68 @@ class Merchant(models.Model):
     id = PublicIdKey()
     name = models.CharField(max_length=140)
     mode = models.CharField(max_length=4, choices=Mode.choices)
-    bank = models.CharField(
-        max_length=20, blank=True, default="", help_text="Name of the adapter in `banks`."
-    )
-    biller_id = models.CharField(
-        max_length=15, blank=True, default="", help_text="15 digits, given by the bank."
-    )
-    reference2 = models.CharField(
-        max_length=20, blank=True, default="", help_text="Sent in each code if given."
-    )
-    reference3 = models.CharField(
-        max_length=20, blank=True, default="", help_text="Sent in each code if given."
-    )
-    standby_bank = models.CharField(
-        max_length=20,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="Where new codes go while its bank fails.",
-    )
+    bank = models.CharField(max_length=20, blank=True, default="")  # name of the adapter in `banks`
+    biller_id = models.CharField(max_length=15, blank=True, default="")  # 15 digits, given by the bank
+    reference2 = models.CharField(max_length=20, blank=True, default="")  # sent in each code if given
+    reference3 = models.CharField(max_length=20, blank=True, default="")  # sent in each code if given
+    # Where new codes go while its bank fails.
+    standby_bank = models.CharField(max_length=20, blank=True, default="", db_default="")
     standby_biller_id = models.CharField(max_length=15, blank=True, default="", db_default="")
     standby_reference2 = models.CharField(max_length=20, blank=True, default="", db_default="")
     standby_reference3 = models.CharField(max_length=20, blank=True, default="", db_default="")
+    # Its bank does not answer.
     uses_standby = models.BooleanField(
-        default=False,
-        db_default=False,
-        verbose_name="new codes go to the stand-by",
-        help_text="Its bank does not answer.",
+        default=False, db_default=False, verbose_name="new codes go to the stand-by"
     )
-    bank_changed_at = models.DateTimeField(
-        null=True, blank=True, help_text="When new codes last went to the other bank."
-    )
+    # When new codes last went to the other bank.
+    bank_changed_at = models.DateTimeField(null=True, blank=True)
+    # Whether a payment after the expiry of its code succeeds.
     late_money = models.CharField(
         max_length=6,
         choices=LateMoneyPolicy.choices,
         default=LateMoneyPolicy.REVIEW,
         verbose_name="paid after expiry",
-        help_text="Whether a payment after the expiry of its code succeeds.",
     )
+    # Refuse a QR code whose reference another open code has.
     refuses_open_reference = models.BooleanField(
-        default=False,
-        db_default=False,
-        verbose_name="one open code per reference",
-        help_text="Refuse a QR code whose reference another open code has.",
+        default=False, db_default=False, verbose_name="one open code per reference"
     )
+    # Whether a payment is held whose payer is not the client whom the merchant named.
     holds_payers = models.CharField(
         max_length=7,
         choices=HoldsPayers.choices,
         default=HoldsPayers.OFF,
         db_default=HoldsPayers.OFF,
         verbose_name="held payments",
-        help_text="Whether a payment is held whose payer is not the client whom the merchant named.",
     )
+    # Money of card payments is available before the acquirer has paid it.
     may_withdraw_unsettled = models.BooleanField(
-        default=False,
-        db_default=False,
-        verbose_name="withdraws before settlement",
-        help_text="Money of card payments is available before the acquirer has paid it.",
+        default=False, db_default=False, verbose_name="withdraws before settlement"
     )
+    # Origins that may frame the payment page, and to which it links back.
     page_origins = ArrayField(
         models.CharField(max_length=MAX_ORIGIN_LENGTH),
         default=list,
         db_default=[],
         blank=True,
         verbose_name="sites of the shop",
-        help_text="Origins that may frame the payment page, and to which it links back.",
     )
-    tax_id = models.CharField(
-        max_length=13, blank=True, default="", db_default="", help_text="13 digits, for the accountant."
-    )
+    # 13 digits, for the accountant.
+    tax_id = models.CharField(max_length=13, blank=True, default="", db_default="")
+    # 5 digits; 00000 is the head office.
     tax_branch = models.CharField(
-        max_length=5,
-        default=HEAD_OFFICE,
-        db_default=HEAD_OFFICE,
-        verbose_name="branch",
-        help_text="5 digits; 00000 is the head office.",
+        max_length=5, default=HEAD_OFFICE, db_default=HEAD_OFFICE, verbose_name="branch"
     )
-    withholds_tax = models.BooleanField(
-        default=False,
-        db_default=False,
-        help_text="It withholds 3 percent of the fees of its bank and acquirer, and pays them as tax.",
-    )
+    # It withholds 3 percent of the fees of its bank and acquirer, and pays them as tax.
+    withholds_tax = models.BooleanField(default=False, db_default=False)
     shows_proof = models.BooleanField("proof page", default=False, db_default=False)
-    usual_amount = models.BigIntegerField(
-        null=True,
-        editable=False,
-        help_text="Satang: the median of the latest payments; empty before the first 20.",
-    )
+    # Satang: the median of the latest payments; empty before the first 20.
+    usual_amount = models.BigIntegerField(null=True, editable=False)
     created_at = models.DateTimeField()
-    suspended_at = models.DateTimeField(
-        null=True,
-        blank=True,
-        help_text="Since then its keys are refused, and it makes no codes and sends no money.",
-    )
-    moved_at = models.DateTimeField(
-        null=True,
-        blank=True,
-        help_text="Since then another instance has its books, and nothing changes here.",
-    )
+    # Since then its keys are refused, and it makes no codes and sends no money.
+    suspended_at = models.DateTimeField(null=True, blank=True)
+    # Since then another instance has its books, and nothing changes here.
+    moved_at = models.DateTimeField(null=True, blank=True)
 
     objects = MerchantQuerySet.as_manager()
 
@@ -315,25 +279,21 @@ class PageSettings(models.Model):
     """
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
-    logo = models.BinaryField(
-        null=True, editable=False, help_text="A PNG that `merchants/draw_logo.py` made."
-    )
+    logo = models.BinaryField(null=True, editable=False)  # a PNG that `merchants/draw_logo.py` made
+    # The SHA-256 of the logo, a part of its address.
     logo_version = models.GeneratedField(
         expression=models.Func(
             models.Func("logo", function="sha256"), models.Value("hex"), function="encode"
         ),
         output_field=models.CharField(max_length=64),
         db_persist=True,
-        help_text="The SHA-256 of the logo, a part of its address.",
     )
-    color = models.CharField(max_length=7, blank=True, verbose_name="colour", help_text="#rrggbb.")
-    phone = models.CharField(max_length=30, blank=True, help_text="Of the shop, for payers.")
-    email = models.CharField(max_length=254, blank=True, help_text="Of the shop, for payers.")
-    line_id = models.CharField(max_length=30, blank=True, verbose_name="LINE id", help_text="Of the shop.")
-    offers_new_code = models.BooleanField(
-        default=False,
-        help_text="Whether a payer can make a new code after one expired or was declined.",
-    )
+    color = models.CharField(max_length=7, blank=True, verbose_name="colour")  # #rrggbb
+    phone = models.CharField(max_length=30, blank=True)  # of the shop, for payers
+    email = models.CharField(max_length=254, blank=True)  # of the shop, for payers
+    line_id = models.CharField(max_length=30, blank=True, verbose_name="LINE id")  # of the shop
+    # Whether a payer can make a new code after one expired or was declined.
+    offers_new_code = models.BooleanField(default=False)
     updated_at = models.DateTimeField()
 
     class Meta:
@@ -412,15 +372,11 @@ class BankConnection(models.Model):
     merchant = models.ForeignKey(
         Merchant, on_delete=models.PROTECT, related_name="bank_connections", db_index=False
     )
-    bank = models.CharField(max_length=20, help_text="Name of the adapter in `banks`.")
+    bank = models.CharField(max_length=20)  # name of the adapter in `banks`
     credentials_sealed = models.TextField(editable=False)
     address_secret_digest = models.BinaryField(unique=True, editable=False)
-    callers = ArrayField(
-        models.CharField(max_length=43),
-        default=list,
-        blank=True,
-        help_text="Networks from which the bank calls; none means any.",
-    )
+    # Networks from which the bank calls; none means any.
+    callers = ArrayField(models.CharField(max_length=43), default=list, blank=True)
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
@@ -452,20 +408,12 @@ class ApiKey(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     scopes = ArrayField(models.CharField(max_length=20, choices=Scope.choices), default=all_scopes)
-    networks = ArrayField(
-        models.CharField(max_length=43),
-        default=list,
-        blank=True,
-        help_text="Networks from which the key may be used; none means any.",
-    )
-    seen_networks = ArrayField(
-        models.CharField(max_length=43),
-        default=list,
-        blank=True,
-        help_text=f"Networks from which it was used; the last {MAX_SEEN_NETWORKS}.",
-    )
-    issued_by = models.CharField(max_length=160, blank=True, default="", help_text="Who issued it.")
-    revoked_by = models.CharField(max_length=160, blank=True, default="", help_text="Who revoked it.")
+    # Networks from which the key may be used; none means any.
+    networks = ArrayField(models.CharField(max_length=43), default=list, blank=True)
+    # The last networks from which it was used, MAX_SEEN_NETWORKS of them.
+    seen_networks = ArrayField(models.CharField(max_length=43), default=list, blank=True)
+    issued_by = models.CharField(max_length=160, blank=True, default="")  # who issued it
+    revoked_by = models.CharField(max_length=160, blank=True, default="")  # who revoked it
 
     class Meta:
         triggers = [

@@ -44,31 +44,28 @@ class CardCharge(StateMachine, CausedRow):
     }
     STATE_FIELD = "state"
 
+    # Its id is also the id of the order at the acquirer.
     payment = models.OneToOneField(
         "payments.Payment",
         on_delete=models.CASCADE,  # the database allows it only for a refused charge
         primary_key=True,
         related_name="charge",
-        help_text="Its id is also the id of the order at the acquirer.",
     )
     acquirer = models.CharField(max_length=20)
-    charge_id = models.CharField(max_length=64, blank=True, default="", help_text="The acquirer's own id.")
+    charge_id = models.CharField(max_length=64, blank=True, default="")  # the acquirer's own id
     state = models.CharField(max_length=9, choices=ChargeState.choices, default=ChargeState.SUBMITTED)
-    due_at = models.DateTimeField(help_text="Next inquiry; while one runs, the end of its lease.")
+    due_at = models.DateTimeField()  # next inquiry; while one runs, the end of its lease
     inquiries = models.IntegerField(default=0)
-    returned_at = models.DateTimeField(null=True, help_text="When the payer came back from 3-D Secure.")
+    returned_at = models.DateTimeField(null=True)  # when the payer came back from 3-D Secure
     created_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
-    paid_at = models.DateTimeField(null=True, help_text="When the acquirer took the money.")
-    awaits_fee = models.BooleanField(
-        default=False, db_default=False, help_text="The acquirer has not said what it keeps."
-    )
-    unsettled = models.BigIntegerField(
-        null=True,
-        help_text="Satang for the merchant that the acquirer has not paid; null if they are available.",
-    )
+    paid_at = models.DateTimeField(null=True)  # when the acquirer took the money
+    # The acquirer has not said what it keeps.
+    awaits_fee = models.BooleanField(default=False, db_default=False)
+    # Satang for the merchant that the acquirer has not paid; null if they are available.
+    unsettled = models.BigIntegerField(null=True)
 
-    settled_at = models.DateTimeField(null=True, help_text="When the acquirer had paid it to us.")
+    settled_at = models.DateTimeField(null=True)  # when the acquirer had paid it to us
 
     class Meta:
         triggers = [
@@ -118,9 +115,6 @@ class CardCharge(StateMachine, CausedRow):
             ),
         ]
 
-    def __str__(self) -> str:
-        return str(self.payment_id)
-
     @property
     def is_open(self) -> bool:
         return self.state in OPEN_STATES
@@ -133,9 +127,7 @@ class ChargeAnswer(models.Model):
     outcome = models.CharField(max_length=9, choices=ChargeOutcome.choices)
     duration_ms = models.IntegerField()
     created_at = models.DateTimeField()
-    request_id = models.CharField(
-        max_length=64, blank=True, default="", help_text="The task that made the inquiry."
-    )
+    request_id = models.CharField(max_length=64, blank=True, default="")  # the task that made the inquiry
 
     class Meta:
         triggers = [triggers.append_only("an answer of an acquirer is never changed")]

@@ -32,13 +32,12 @@ class FeeTerms(models.Model):
     """
 
     merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="+", db_index=False)
-    is_of_standby = models.BooleanField(
-        default=False, db_default=False, verbose_name="of the stand-by", help_text="Of the second bank."
-    )
-    starts_on = models.DateField(help_text="The first day, in Bangkok.")
-    fixed = models.IntegerField(help_text="Satang for each payment.")
-    rate = models.IntegerField(help_text="Hundredths of a percent of the payment: 80 is 0.80 %.")
-    vat_rate = models.IntegerField(verbose_name="VAT", help_text="Hundredths of a percent of the fee.")
+    # Of the second bank.
+    is_of_standby = models.BooleanField(default=False, db_default=False, verbose_name="of the stand-by")
+    starts_on = models.DateField()  # the first day, in Bangkok
+    fixed = models.IntegerField()  # satang for each payment
+    rate = models.IntegerField()  # hundredths of a percent of the payment: 80 is 0.80 %
+    vat_rate = models.IntegerField(verbose_name="VAT")  # hundredths of a percent of the fee
     created_at = models.DateTimeField()
 
     class Meta:

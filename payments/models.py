@@ -111,8 +111,8 @@ class Payment(DigestedRow, StateMachine):
         Merchant, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
     )
     # Without an index: `ids.of_payment` gives the key of the row.
-    qr_code_id = PublicId(null=True, verbose_name="QR code", help_text="Null for card payments.")
-    amount = models.BigIntegerField(help_text="Satang.")
+    qr_code_id = PublicId(null=True, verbose_name="QR code")  # null for card payments
+    amount = models.BigIntegerField()  # satang
     currency = models.CharField(max_length=3)
     reference = models.CharField(max_length=35, null=True)  # noqa: DJ001 (null is "not given")
     description = models.CharField(max_length=255, null=True)  # noqa: DJ001
@@ -121,7 +121,7 @@ class Payment(DigestedRow, StateMachine):
     client_bank_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     client_bank_account_sealed = SealedText(null=True, editable=False)
     client_account_digest = digests.digest_column()
-    payment_link_id = PublicId(null=True, help_text="The link whose visitor made the code.")
+    payment_link_id = PublicId(null=True)  # the link whose visitor made the code
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(null=True)
     # What may change comes last: the log leaves out what an old and a new row begin with.
@@ -129,47 +129,31 @@ class Payment(DigestedRow, StateMachine):
     payer_name = models.CharField(max_length=140, null=True)  # noqa: DJ001
     payer_bank_code = models.CharField(max_length=3, null=True)  # noqa: DJ001
     payer_account_sealed = SealedText(null=True, editable=False)
-    bank_reference = models.CharField(max_length=64, null=True, help_text="Of the credit.")  # noqa: DJ001
-    payer_matches = models.CharField(  # noqa: DJ001
-        max_length=7,
-        choices=PayerMatch.choices,
-        null=True,
-        help_text="Whether the payer is the client whom the merchant named. Empty if it named nobody.",
-    )
-    hold = models.CharField(  # noqa: DJ001
-        max_length=13,
-        choices=PaymentHold.choices,
-        null=True,
-        help_text="Why the merchant should not ship yet.",
-    )
+    bank_reference = models.CharField(max_length=64, null=True)  # noqa: DJ001 (of the credit)
+    # Whether the payer is the client whom the merchant named. Empty if it named nobody.
+    payer_matches = models.CharField(max_length=7, choices=PayerMatch.choices, null=True)  # noqa: DJ001
+    # Why the merchant should not ship yet.
+    hold = models.CharField(max_length=13, choices=PaymentHold.choices, null=True)  # noqa: DJ001
     card_last4 = models.CharField(max_length=4, null=True)  # noqa: DJ001
     card_brand = models.CharField(max_length=20, null=True)  # noqa: DJ001
     failure_code = models.CharField(max_length=40, null=True)  # noqa: DJ001
-    authorize_uri = models.CharField(  # noqa: DJ001
-        max_length=1000, null=True, help_text="Where the payer authorises the card charge (3-D Secure)."
-    )
+    # Where the payer authorises the card charge (3-D Secure).
+    authorize_uri = models.CharField(max_length=1000, null=True)  # noqa: DJ001
     amount_refunded = models.BigIntegerField(default=0)
-    amount_refunding = models.BigIntegerField(default=0, help_text="Satang of refunds in progress.")
-    amount_received = models.BigIntegerField(null=True, help_text="Only if it differs from the amount.")
-    fee = models.BigIntegerField(
-        null=True,
-        help_text="Satang that the bank or acquirer takes, without VAT. Null until it is known. Then only a "
-        "statement of the bank that names another one changes it.",
-    )
-    fee_vat = models.BigIntegerField(null=True, verbose_name="VAT of the fee", help_text="Satang.")
-    has_exceptions = models.BooleanField(
-        default=False, db_default=False, help_text="Money arrived that did not match: see `exceptions`."
-    )
-    holds_reference = models.BooleanField(
-        default=False,
-        db_default=False,
-        help_text="While it is pending, no other such payment of the merchant has its reference.",
-    )
-    settlement_id = PublicId(null=True, help_text="What pays it to us; only of card payments.")
+    amount_refunding = models.BigIntegerField(default=0)  # satang of refunds in progress
+    amount_received = models.BigIntegerField(null=True)  # only if it differs from the amount
+    # Satang that the bank or acquirer takes, without VAT. Null until it is known. Then only a statement of
+    # the bank that names another one changes it.
+    fee = models.BigIntegerField(null=True)
+    fee_vat = models.BigIntegerField(null=True, verbose_name="VAT of the fee")  # satang
+    # Money arrived that did not match: see `exceptions`.
+    has_exceptions = models.BooleanField(default=False, db_default=False)
+    # While it is pending, no other such payment of the merchant has its reference.
+    holds_reference = models.BooleanField(default=False, db_default=False)
+    settlement_id = PublicId(null=True)  # what pays it to us; only of card payments
     updated_at = models.DateTimeField()
-    completed_at = models.DateTimeField(
-        null=True, help_text="The bank's payment time, or that of the creation if the bank's cannot be."
-    )
+    # The bank's payment time, or that of the creation if the bank's cannot be.
+    completed_at = models.DateTimeField(null=True)
 
     objects = PaymentQuerySet.as_manager()
 
@@ -428,12 +412,12 @@ class PaymentException(models.Model):
     `payments.exceptions` writes it and `Payment.has_exceptions`.
     """
 
-    id = PublicIdKey(help_text="The bank transaction.")
+    id = PublicIdKey()  # the bank transaction
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exceptions")
     reason = models.CharField(max_length=16, choices=MatchResult.choices)
-    amount = models.BigIntegerField(help_text="Satang.")
-    status = models.CharField(max_length=19, default="open", help_text="Open, or what was decided.")
-    reported_at = models.DateTimeField(help_text="When the bank reported it.")
+    amount = models.BigIntegerField()  # satang
+    status = models.CharField(max_length=19, default="open")  # open, or what was decided
+    reported_at = models.DateTimeField()  # when the bank reported it
 
     class Meta:
         ordering = ["reported_at", "id"]

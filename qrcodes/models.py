@@ -4,6 +4,7 @@ from django.db import models
 
 from core import ids
 from core.database import triggers
+from core.database.columns import KeyedRow
 from merchants.models import Merchant
 from payments.models import Payment, PaymentStatus
 
@@ -11,7 +12,7 @@ MAX_EXPIRY = 1440
 """Minutes."""
 
 
-class QrCode(models.Model):
+class QrCode(KeyedRow):
     """The QR code of a payment, which has its status and expiry. `reference1` is never used again."""
 
     # A trigger checks both (`sql/rules.sql`).
@@ -21,29 +22,17 @@ class QrCode(models.Model):
     payment = models.OneToOneField(
         Payment, on_delete=models.PROTECT, primary_key=True, related_name="qr_code", db_constraint=False
     )
-    bank = models.CharField(
-        max_length=20, help_text="The bank of the biller id. The money of the code comes there."
-    )
+    bank = models.CharField(max_length=20)  # The bank of the biller id. The money of the code comes there.
     biller_id = models.CharField(max_length=15)
+    # The expired or declined code in whose place a payer asked for this one.
     replaces = models.ForeignKey(
-        "self",
-        null=True,
-        on_delete=models.PROTECT,
-        related_name="+",
-        db_index=False,
-        db_constraint=False,
-        help_text="The expired or declined code in whose place a payer asked for this one.",
+        "self", null=True, on_delete=models.PROTECT, related_name="+", db_index=False, db_constraint=False
     )
     reference1 = models.CharField(max_length=20)
     qr_data = models.CharField(max_length=512)
     created_at = models.DateTimeField()
-    actor = models.CharField(
-        max_length=160,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The actor who expired it early. Empty if it expired at expires_at.",
-    )
+    # The actor who expired it early. Empty if it expired at expires_at.
+    actor = models.CharField(max_length=160, blank=True, default="", db_default="")
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:
@@ -65,9 +54,6 @@ class QrCode(models.Model):
                 name="qr_code_replaced_once",
             ),
         ]
-
-    def __str__(self) -> str:
-        return self.id
 
     @property
     def id(self) -> str:

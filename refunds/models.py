@@ -7,7 +7,7 @@ from django.db.models import F, Q
 
 from core import digests, vault
 from core.database import triggers
-from core.database.columns import CausedRow, PublicIdKey, RawJson, known
+from core.database.columns import CausedRow, KeyedRow, PublicIdKey, RawJson, known
 from core.database.state_machines import StateMachine
 from counts.lists import CountedList
 from merchants.models import Merchant
@@ -35,7 +35,7 @@ class RefundReason(models.TextChoices):
     OTHER = "other"
 
 
-class RefundReversal(models.Model):
+class RefundReversal(KeyedRow):
     """The amount of a payment that its bank reversed.
 
     A refund shows the part that no other completed or pending refund covers.
@@ -66,9 +66,6 @@ class RefundReversal(models.Model):
             ),
             models.CheckConstraint(condition=Q(amount__gte=1), name="refundreversal_amount_positive"),
         ]
-
-    def __str__(self) -> str:
-        return str(self.reversal_id)
 
 
 class RefundQuerySet(models.QuerySet["Refund"]):
@@ -200,9 +197,6 @@ class Refund(StateMachine, CausedRow):
             ),
         ]
 
-    def __str__(self) -> str:
-        return str(self.id)
-
     @property
     def pending_reason(self) -> RefundPendingReason | None:
         """What a pending refund waits for. `processing` includes the wait for approval."""
@@ -262,9 +256,6 @@ class ClaimLink(CausedRow):
                 condition=Q(expires_at__gt=F("created_at")), name="claimlink_expires_after_creation"
             ),
         ]
-
-    def __str__(self) -> str:
-        return str(self.id)
 
     @property
     def token(self) -> str:

@@ -32,10 +32,10 @@ class RequestRecord(models.Model):
     id = PublicIdKey()
     # Without a foreign key, whose check would cost as much as the row.
     merchant_id = PublicId()
-    created_at = models.DateTimeField(verbose_name=_("time"), help_text=_("When the request began."))
-    key_id = models.CharField(_("key"), max_length=16, blank=True, help_text=_("The public part of the key."))
+    created_at = models.DateTimeField(verbose_name=_("time"))  # when the request began
+    key_id = models.CharField(_("key"), max_length=16, blank=True)  # its public part
     method = models.CharField(_("method"), max_length=8)
-    route = models.CharField(_("route"), max_length=120, help_text=_("The path with names for its ids."))
+    route = models.CharField(_("route"), max_length=120)  # the path with names for its ids
     # Stored only if it is not the route with the id of the payment.
     path = models.CharField(_("path"), max_length=500, blank=True)
     status = models.SmallIntegerField(_("status"))
@@ -44,9 +44,7 @@ class RequestRecord(models.Model):
     idempotency = models.CharField(_("idempotency"), max_length=8, choices=Idempotency.choices, blank=True)
     # Stored only if the client gave it. Ours has the characters of `id`.
     request_id = models.CharField(_("request id"), max_length=64, blank=True, db_collation="C")
-    payment_id = PublicId(
-        verbose_name=_("payment"), blank=True, help_text=_("The payment that the request is about.")
-    )
+    payment_id = PublicId(verbose_name=_("payment"), blank=True)  # the payment that the request is about
     address = models.CharField(_("address"), max_length=64, blank=True)
     bodies = models.BinaryField(_("bodies"), default=b"")
 

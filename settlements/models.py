@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 from core import ids
 from core.database import triggers
-from core.database.columns import PublicId, PublicIdKey, known
+from core.database.columns import KeyedRow, PublicId, PublicIdKey, known
 from core.database.state_machines import StateMachine
 from merchants.models import Merchant
 from payments.models import Payment
@@ -120,7 +120,7 @@ class SettlementStatus(models.TextChoices):
     DIFFERS = "differs"  # it arrived, and an amount is not the expected one
 
 
-class Settlement(models.Model):
+class Settlement(KeyedRow):
     """The part of a transfer that is for one merchant, or a later one of what had waited for its charge.
 
     Amounts are satang, of its payments alone.
@@ -148,9 +148,6 @@ class Settlement(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(payment_count__gte=1), name="settlement_has_payments")
         ]
-
-    def __str__(self) -> str:
-        return str(self.id)
 
     @property
     def net_amount(self) -> int:
@@ -226,15 +223,12 @@ class SettledItem(models.Model):
         return f"{self.kind} {self.reference}"
 
 
-class AcquirerReading(models.Model):
+class AcquirerReading(KeyedRow):
     """How far an acquirer was read."""
 
     acquirer = models.CharField(max_length=20, primary_key=True)
     read_at = models.DateTimeField(null=True)  # when its transfers were read
     ledger_until = models.DateTimeField(null=True)  # its ledger is copied until then
-
-    def __str__(self) -> str:
-        return str(self.acquirer)
 
 
 class UnpaidEntry(models.Model):
@@ -271,7 +265,7 @@ class QuestionKind(models.TextChoices):
 OF_FAILED_TRANSFERS = (QuestionKind.AMOUNT_DIFFERS, QuestionKind.ADJUSTMENT)
 
 
-class OpenQuestion(models.Model):
+class OpenQuestion(KeyedRow):
     """Something that a person must look at, asked once. While it is open, its month is not closed."""
 
     id = PublicIdKey()
@@ -330,6 +324,3 @@ class OpenQuestion(models.Model):
                 name="openquestion_of_failed_transfer",
             ),
         ]
-
-    def __str__(self) -> str:
-        return str(self.id)

@@ -16,7 +16,7 @@ class MerchantClock(KeyedRow):
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
     advanced_seconds = models.IntegerField(default=0)
-    advanced_at = models.DateTimeField(null=True, help_text="When it was last advanced, in real time.")
+    advanced_at = models.DateTimeField(null=True)  # when it was last advanced, in real time
 
     class Meta:
         constraints = [

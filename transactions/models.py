@@ -42,7 +42,7 @@ class Transaction(StateMachine):
     refund_id = PublicId(null=True)
     type = models.CharField(max_length=7, choices=TransactionType.choices)
     status = models.CharField(max_length=9, choices=TransactionStatus.choices)
-    amount = models.BigIntegerField(help_text="Satang; negative for refunds.")
+    amount = models.BigIntegerField()  # satang; negative for refunds
     currency = models.CharField(max_length=3)
     created_at = models.DateTimeField()
 

@@ -22,12 +22,8 @@ class SafeMode(CausedRow):
 
     cause = models.CharField(max_length=12, choices=SafeModeCause.choices, verbose_name=_("cause"))
     started_at = models.DateTimeField(verbose_name=_("started at"))
-    lost_orders = models.TextField(
-        blank=True,
-        default="",
-        verbose_name=_("lost orders"),
-        help_text=_("Orders that a bank got and this database does not have, as far as Redis knows."),
-    )
+    # Orders that a bank got and this database does not have, as far as Redis knows.
+    lost_orders = models.TextField(blank=True, default="", verbose_name=_("lost orders"))
     ended_at = models.DateTimeField(null=True, verbose_name=_("ended at"))
     ended_by = models.CharField(max_length=160, blank=True, default="", verbose_name=_("ended by"))
 

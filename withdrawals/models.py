@@ -157,9 +157,6 @@ class Withdrawal(DigestedRow, StateMachine):
             ),
         ]
 
-    def __str__(self) -> str:
-        return str(self.id)
-
     @property
     def account(self) -> str:
         return vault.open_sealed(self.account_sealed, context=self.id)

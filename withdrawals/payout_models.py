@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from approvals.models import PayoutAccount
 from core import clock
 from core.database import triggers
-from core.database.columns import known
+from core.database.columns import KeyedRow, known
 from core.http.objects import MAX_SATANG
 from merchants.models import Merchant
 
@@ -45,7 +45,7 @@ class PayoutScheduleQuerySet(models.QuerySet["PayoutSchedule"]):
         return self.filter(due_at__lte=now)
 
 
-class PayoutSchedule(models.Model):
+class PayoutSchedule(KeyedRow):
     """When and where to a balance is paid out, down to the float. Only `withdrawals.payouts` writes it."""
 
     merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
@@ -76,9 +76,6 @@ class PayoutSchedule(models.Model):
             # The person who may not approve its withdrawals.
             models.CheckConstraint(condition=~Q(changed_by=""), name="payout_schedule_changed_by_somebody"),
         ]
-
-    def __str__(self) -> str:
-        return str(self.merchant_id)
 
     def first_due(self, now: datetime) -> datetime:
         """The next time of a night that has no result yet."""

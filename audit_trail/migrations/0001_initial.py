@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
             name='AuditRecord',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name='time')),
                 ('act', models.CharField(choices=audit_trail.acts.choices, max_length=40, verbose_name='act')),
@@ -61,7 +61,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Note',
             fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('subject_id', core.database.columns.PublicId(db_collation='C', max_length=31)),

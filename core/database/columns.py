@@ -65,13 +65,8 @@ class KeyedRow(models.Model):
 class CausedRow(KeyedRow):
     """A row that records who caused it. `request_context.columns()` has the values."""
 
-    actor = models.CharField(
-        max_length=160,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="The actor, as in core.request_context.",
-    )
+    # The actor, as in core.request_context.
+    actor = models.CharField(max_length=160, blank=True, default="", db_default="")
     request_id = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     class Meta:

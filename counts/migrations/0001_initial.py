@@ -24,9 +24,9 @@ class Migration(migrations.Migration):
                 ('list', models.CharField(max_length=12)),
                 ('owner_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
                 ('kind', models.CharField(max_length=40)),
-                ('period', models.DateTimeField(help_text='The start of the period in which the rows were created.')),
+                ('period', models.DateTimeField()),
                 ('delta', models.BigIntegerField()),
-                ('amount', models.BigIntegerField(db_default=0, default=0, help_text='The change in satang.')),
+                ('amount', models.BigIntegerField(db_default=0, default=0)),
             ],
             options={
                 'default_permissions': (),
@@ -37,12 +37,12 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('list', models.CharField(max_length=12)),
-                ('owner_id', core.database.columns.PublicId(db_collation='C', help_text='Whose list: a merchant, a webhook, or all merchants: `live` or `test`.', max_length=31)),
+                ('owner_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
                 ('kind', models.CharField(max_length=40)),
                 ('bucket', models.CharField(choices=[('month', 'Month'), ('day', 'Day'), ('hour', 'Hour'), ('minute', 'Minute')], max_length=6)),
                 ('starts_at', models.DateTimeField()),
                 ('count', models.BigIntegerField()),
-                ('amount', models.BigIntegerField(db_default=0, default=0, help_text='Satang of these rows.')),
+                ('amount', models.BigIntegerField(db_default=0, default=0)),
             ],
             options={
                 'default_permissions': (),
@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
             name='OpenPeriod',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('period', models.DateTimeField(help_text='Its start. It lasts five seconds.')),
+                ('period', models.DateTimeField()),
                 ('owner_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
             ],
             options={
@@ -65,8 +65,8 @@ class Migration(migrations.Migration):
                 ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
                 ('closed', models.DateTimeField()),
                 ('announced', models.DateTimeField()),
-                ('marked_by', models.BigIntegerField(help_text='Numbered after the announcement. When all up to it have ended, nobody missed it.', null=True)),
-                ('target', models.DateTimeField(help_text='Until when the caller of the last step would close.', null=True)),
+                ('marked_by', models.BigIntegerField(null=True)),
+                ('target', models.DateTimeField(null=True)),
             ],
             options={
                 'default_permissions': (),

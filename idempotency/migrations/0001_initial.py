@@ -17,10 +17,10 @@ class Migration(migrations.Migration):
             fields=[
                 ('pk', models.CompositePrimaryKey('key', 'merchant_id', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('key', models.CharField(db_collation='C', max_length=255)),
-                ('fingerprint', models.BinaryField(help_text='HMAC-SHA256 of method, route and body.')),
+                ('fingerprint', models.BinaryField()),
                 ('status', models.SmallIntegerField()),
-                ('body_sealed', models.BinaryField(help_text='The response, byte for byte.')),
-                ('subject_id', core.database.columns.PublicId(blank=True, db_collation='C', db_default='', default='', help_text='The subject of a request with two commits.', max_length=31)),
+                ('body_sealed', models.BinaryField()),
+                ('subject_id', core.database.columns.PublicId(blank=True, db_collation='C', db_default='', default='', max_length=31)),
                 ('created_at', models.DateTimeField()),
                 ('expires_at', models.DateTimeField(db_index=True)),
                 ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),

@@ -26,8 +26,8 @@ class Migration(migrations.Migration):
             fields=[
                 ('pk', models.CompositePrimaryKey('account_id', 'entry_id', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('account_id', core.database.columns.PublicId(db_collation='C', max_length=48)),
-                ('entry_id', models.BigIntegerField(help_text='A trigger checks that the same statement posts the entry.')),
-                ('amount', models.BigIntegerField(help_text='Satang.')),
+                ('entry_id', models.BigIntegerField()),
+                ('amount', models.BigIntegerField()),
             ],
             options={
                 'default_permissions': (),
@@ -38,8 +38,8 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=48, primary_key=True, serialize=False)),
                 ('type', models.CharField(choices=[('available', 'Available'), ('reserved', 'Reserved'), ('debt', 'Debt'), ('unconfirmed', 'Unconfirmed'), ('unsettled', 'Unsettled'), ('bank', 'Bank'), ('acquirer', 'Acquirer'), ('fees', 'Fees'), ('fee_vat', 'Fee Vat'), ('suspense', 'Suspense'), ('write_offs', 'Write Offs')], max_length=11)),
-                ('rolled_up_balance', models.BigIntegerField(default=0, help_text='Satang, without pending entries.')),
-                ('entries_total', models.BigIntegerField(db_default=0, default=0, editable=False, help_text='The same, as triggers of the entries sum it. Nobody else changes it.')),
+                ('rolled_up_balance', models.BigIntegerField(default=0)),
+                ('entries_total', models.BigIntegerField(db_default=0, default=0, editable=False)),
                 ('merchant', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
         ),
@@ -48,9 +48,9 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('type', models.CharField(choices=[('payment', 'Payment'), ('unconfirmed_payment', 'Unconfirmed Payment'), ('unsettled_payment', 'Unsettled Payment'), ('fee', 'Fee'), ('unsettled_fee', 'Unsettled Fee'), ('fee_added', 'Fee Added'), ('fee_returned', 'Fee Returned'), ('settled', 'Settled'), ('unsettled', 'Unsettled'), ('confirmed', 'Confirmed'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('refund_returned', 'Refund Returned'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('unconfirmed_reversal', 'Unconfirmed Reversal')], max_length=20)),
-                ('amount', models.BigIntegerField(help_text='Satang that moved, without a sign.')),
-                ('source_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund or withdrawal.', max_length=31)),
-                ('created_at', models.DateTimeField(help_text='The same as of its journal.')),
+                ('amount', models.BigIntegerField()),
+                ('source_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
+                ('created_at', models.DateTimeField()),
                 ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
             ],
             options={
@@ -62,8 +62,8 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('type', models.CharField(choices=[('payment', 'Payment'), ('fee', 'Fee'), ('fee_returned', 'Fee Returned'), ('fee_added', 'Fee Added'), ('settled', 'Settled'), ('transfer_received', 'Transfer Received'), ('transfer_seen', 'Transfer Seen'), ('difference_booked', 'Difference Booked'), ('unsettled', 'Unsettled'), ('refund_reserved', 'Refund Reserved'), ('refund_paid', 'Refund Paid'), ('refund_released', 'Refund Released'), ('withdrawal_reserved', 'Withdrawal Reserved'), ('withdrawal_paid', 'Withdrawal Paid'), ('withdrawal_released', 'Withdrawal Released'), ('withdrawal_returned', 'Withdrawal Returned'), ('reversal', 'Reversal'), ('debt_repaid', 'Debt Repaid'), ('held', 'Held'), ('accepted', 'Accepted'), ('sent_back', 'Sent Back'), ('merged', 'Merged'), ('unmerged', 'Unmerged'), ('undone', 'Undone'), ('written_off', 'Written Off'), ('recovered', 'Recovered'), ('confirmed', 'Confirmed')], max_length=19)),
-                ('subject_id', core.database.columns.PublicId(db_collation='C', help_text='The payment, refund, withdrawal or bank transaction.', max_length=31)),
-                ('amount', models.BigIntegerField(help_text='Satang that moved.')),
+                ('subject_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
+                ('amount', models.BigIntegerField()),
                 ('created_at', models.DateTimeField()),
             ],
             options={
@@ -74,8 +74,8 @@ class Migration(migrations.Migration):
             name='Entry',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('amount', models.BigIntegerField(help_text='Satang; negative if it leaves the account.')),
-                ('created_at', models.DateTimeField(help_text='The same as of its journal.')),
+                ('amount', models.BigIntegerField()),
+                ('created_at', models.DateTimeField()),
                 ('account', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='ledger.account')),
                 ('journal', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='entries', to='ledger.journal')),
             ],

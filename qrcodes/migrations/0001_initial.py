@@ -23,15 +23,15 @@ class Migration(migrations.Migration):
             name='QrCode',
             fields=[
                 ('payment', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='qr_code', serialize=False, to='payments.payment')),
-                ('bank', models.CharField(help_text='The bank of the biller id. The money of the code comes there.', max_length=20)),
+                ('bank', models.CharField(max_length=20)),
                 ('biller_id', models.CharField(max_length=15)),
                 ('reference1', models.CharField(max_length=20)),
                 ('qr_data', models.CharField(max_length=512)),
                 ('created_at', models.DateTimeField()),
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor who expired it early. Empty if it expired at expires_at.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),
-                ('replaces', models.ForeignKey(db_constraint=False, db_index=False, help_text='The expired or declined code in whose place a payer asked for this one.', null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='qrcodes.qrcode')),
+                ('replaces', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='qrcodes.qrcode')),
             ],
             options={
                 'verbose_name': 'QR code',

@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from core.database import triggers
-from core.database.columns import PublicId, known
+from core.database.columns import KeyedRow, PublicId, known
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.models.bank_transactions import BankTransaction
@@ -19,7 +19,7 @@ class InquiryOutcome(models.TextChoices):
     UNREADABLE = "unreadable", "The bank's answer could not be read"  # stored as an exception
 
 
-class DueInquiry(models.Model):
+class DueInquiry(KeyedRow):
     """When a bank is asked next, and which inquiries come first. The bank's rate limit applies to all."""
 
     bank = models.CharField(max_length=20)
@@ -51,16 +51,13 @@ class Inquiry(DueInquiry):
     class Meta(DueInquiry.Meta):
         verbose_name_plural = "inquiries"
 
-    def __str__(self) -> str:
-        return str(self.payment_id)
-
     @property
     def merchant_id(self) -> str:
         """The merchant whose bank is asked."""
         return str(self.payment.merchant_id)
 
 
-class BankRateLimit(models.Model):
+class BankRateLimit(KeyedRow):
     """Limits the calls to a bank per second. One worker at a time may call a bank."""
 
     bank = models.CharField(max_length=20, primary_key=True)
@@ -73,9 +70,6 @@ class BankRateLimit(models.Model):
 
     class Meta:
         default_permissions = ()
-
-    def __str__(self) -> str:
-        return str(self.bank)
 
 
 class Backoff(models.Model):

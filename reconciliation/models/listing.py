@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 
 from core.database import rows
-from core.database.columns import PublicId, PublicIdKey
+from core.database.columns import KeyedRow, PublicId, PublicIdKey
 from merchants.models import Merchant
 from merchants.services import SANDBOX
 from payments.match_results import MatchResult
@@ -38,17 +38,17 @@ class ExceptionReason(models.TextChoices):
     CONTRADICTION = "contradiction", "Bank contradicts our record"
 
 
-class ReconciliationException(models.Model):
+class ReconciliationException(KeyedRow):
     """A bank transaction, notification, refund or contradiction that needs a decision; the id says which."""
 
     id = PublicIdKey()
     reason = models.CharField("reason", max_length=16, choices=ExceptionReason.choices)
     bank = models.CharField(max_length=20)
+    # Reported by the sandbox bank, whose money is not real.
     is_sandbox = models.GeneratedField(
         expression=Q(bank="sandbox"),  # type: ignore[arg-type]  # Q is an expression to Django
         output_field=models.BooleanField(),
         db_persist=True,
-        help_text="Reported by the sandbox bank, whose money is not real.",
     )
     # Null: the merchant that has the biller id now, if any.
     merchant = models.ForeignKey(
@@ -87,9 +87,6 @@ class ReconciliationException(models.Model):
                 name="exception_unmatched",
             ),
         ]
-
-    def __str__(self) -> str:
-        return str(self.id)
 
 
 def show(found: Collection[ReconciliationException]) -> None:

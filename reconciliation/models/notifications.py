@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from core import digests, vault
 from core.database import triggers
-from core.database.columns import PublicId, PublicIdKey, SealedText, known
+from core.database.columns import KeyedRow, PublicId, PublicIdKey, SealedText, known
 from core.digests import DigestedColumn, DigestedRow
 from reconciliation.models.bank_transactions import BankTransaction, ReportSource
 from reconciliation.models.listing import ReconciliationException
@@ -90,7 +90,7 @@ class BankNotification(DigestedRow):
         return row
 
 
-class NotificationId(models.Model):
+class NotificationId(KeyedRow):
     """The id of a notification that made no credit, a second time.
 
     A trigger adds it in the commit of the notification. The audit compares both tables, so it finds a
@@ -104,6 +104,3 @@ class NotificationId(models.Model):
     class Meta:
         default_permissions = ()
         triggers = [triggers.append_only("the ids of notifications are kept")]
-
-    def __str__(self) -> str:
-        return str(self.notification_id)

@@ -16,24 +16,18 @@ class Statement(CausedRow):
 
     id = PublicIdKey()
     bank = models.CharField(max_length=20)
-    file_name = models.CharField(max_length=255, help_text="Name of the uploaded file.")
-    file_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the file, in hex.")
+    file_name = models.CharField(max_length=255)  # name of the uploaded file
+    file_sha256 = models.CharField(max_length=64)  # SHA-256 of the file, in hex
     created_at = models.DateTimeField()
-    line_count = models.IntegerField(help_text="Lines of the file, without headers and trailers.")
-    stored_count = models.IntegerField(default=0, help_text="Lines that are stored.")
-    duplicate_count = models.IntegerField(
-        default=0, help_text="Lines that were stored before, by another import."
-    )
-    fee_count = models.IntegerField(
-        default=0, db_default=0, help_text="Fees that it named of lines that another import had stored."
-    )
-    problems = models.TextField(blank=True, default="", help_text="What is wrong with the file as a whole.")
-    completed_at = models.DateTimeField(null=True, help_text="Null: it runs or was interrupted.")
-    undone_at = models.DateTimeField(
-        null=True,
-        verbose_name="undone at",
-        help_text="Its lines are gone. A later import can bring them again.",
-    )
+    line_count = models.IntegerField()  # lines of the file, without headers and trailers
+    stored_count = models.IntegerField(default=0)  # lines that are stored
+    duplicate_count = models.IntegerField(default=0)  # lines that were stored before, by another import
+    # Fees that it named of lines that another import had stored.
+    fee_count = models.IntegerField(default=0, db_default=0)
+    problems = models.TextField(blank=True, default="")  # what is wrong with the file as a whole
+    completed_at = models.DateTimeField(null=True)  # null: it runs or was interrupted
+    # Its lines are gone. A later import can bring them again.
+    undone_at = models.DateTimeField(null=True, verbose_name="undone at")
 
     class Meta:
         triggers = [
@@ -97,7 +91,7 @@ class StatementImport(BackgroundJob):
 class StatementUpload(CausedRow):
     """A file whose import nobody has begun yet: staff see first what was understood. Kept for an hour."""
 
-    id = PublicIdKey(help_text="That of the statement, if the import begins.")
+    id = PublicIdKey()  # that of the statement, if the import begins
     bank = models.CharField(max_length=20)
     file_name = models.CharField(max_length=255)
     file_sha256 = models.CharField(max_length=64)
@@ -115,7 +109,7 @@ class StatementUpload(CausedRow):
 class StatementPart(models.Model):
     """A part of an uploaded file, compressed and sealed, until its import ends."""
 
-    statement_id = PublicId(help_text="The upload, and the statement once the import begins.")
+    statement_id = PublicId()  # the upload, and the statement once the import begins
     number = models.IntegerField()
     content_sealed = models.TextField(editable=False)
 
@@ -145,27 +139,24 @@ class StatementLine(models.Model):
     """
 
     statement = models.ForeignKey(Statement, on_delete=models.PROTECT, related_name="lines")
-    line_number = models.IntegerField(help_text="In its file, from 1.")
+    line_number = models.IntegerField()  # in its file, from 1
     bank = models.CharField(max_length=20)
     biller_id = models.CharField(max_length=20)
-    bank_date = models.DateField(null=True, help_text="The bank's, in Bangkok. Null where it cannot be read.")
-    line_sha256 = models.CharField(max_length=64, help_text="SHA-256 of the line, in hex.")
+    bank_date = models.DateField(null=True)  # The bank's, in Bangkok. Null where it cannot be read.
+    line_sha256 = models.CharField(max_length=64)  # SHA-256 of the line, in hex
     occurrence = models.IntegerField(default=1)
     line_sealed = models.TextField(editable=False)
     result = models.CharField(max_length=10, choices=LineResult.choices)
-    error = models.CharField(
-        max_length=200, blank=True, default="", db_default="", help_text="Why the line cannot be read."
-    )
+    # Why the line cannot be read.
+    error = models.CharField(max_length=200, blank=True, default="", db_default="")
     kind = models.CharField(max_length=8, choices=BankTransactionKind.choices, blank=True, default="")
     reference1 = models.CharField(max_length=35, blank=True, default="", db_default="")
-    amount = models.BigIntegerField(null=True, help_text="Satang.")
-    fee = models.BigIntegerField(
-        null=True, help_text="Satang that the bank keeps, without VAT. Null: no file names it."
-    )
-    fee_vat = models.BigIntegerField(null=True, verbose_name="VAT of the fee", help_text="Satang.")
-    is_fee_due = models.BooleanField(
-        default=False, db_default=False, help_text="A payment is to be compared with this fee."
-    )
+    amount = models.BigIntegerField(null=True)  # satang
+    # Satang that the bank keeps, without VAT. Null: no file names it.
+    fee = models.BigIntegerField(null=True)
+    fee_vat = models.BigIntegerField(null=True, verbose_name="VAT of the fee")  # satang
+    # A payment is to be compared with this fee.
+    is_fee_due = models.BooleanField(default=False, db_default=False)
     paid_at = models.DateTimeField(null=True)
     bank_transaction = models.OneToOneField(
         BankTransaction, on_delete=models.PROTECT, null=True, related_name="statement_line"

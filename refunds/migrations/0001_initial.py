@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Refund',
             fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('amount', models.BigIntegerField()),
@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='ClaimLink',
             fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('token_digest', models.CharField(max_length=64, unique=True)),

@@ -28,6 +28,9 @@ class Migration(migrations.Migration):
                 ('read_at', models.DateTimeField(null=True)),
                 ('ledger_until', models.DateTimeField(null=True)),
             ],
+            options={
+                'abstract': False,
+            },
         ),
         migrations.CreateModel(
             name='OpenQuestion',

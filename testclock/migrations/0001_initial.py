@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('merchant', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, primary_key=True, related_name='+', serialize=False, to='merchants.merchant')),
                 ('advanced_seconds', models.IntegerField(default=0)),
-                ('advanced_at', models.DateTimeField(help_text='When it was last advanced, in real time.', null=True)),
+                ('advanced_at', models.DateTimeField(null=True)),
             ],
             options={
                 'constraints': [models.CheckConstraint(condition=models.Q(('advanced_seconds__gte', 0), ('advanced_seconds__lte', 7776000)), name='merchantclock_within_limits')],

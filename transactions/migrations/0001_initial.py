@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
                 ('refund_id', core.database.columns.PublicId(db_collation='C', max_length=31, null=True)),
                 ('type', models.CharField(choices=[('payment', 'Payment'), ('refund', 'Refund'), ('failed', 'Failed')], max_length=7)),
                 ('status', models.CharField(choices=[('succeeded', 'Succeeded'), ('failed', 'Failed'), ('pending', 'Pending'), ('refunded', 'Refunded')], max_length=9)),
-                ('amount', models.BigIntegerField(help_text='Satang; negative for refunds.')),
+                ('amount', models.BigIntegerField()),
                 ('currency', models.CharField(max_length=3)),
                 ('created_at', models.DateTimeField()),
                 ('merchant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='merchants.merchant')),

@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='TransferContradiction',
             fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('subject_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
@@ -64,7 +64,7 @@ class Migration(migrations.Migration):
             name='TransferEvent',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('type', models.CharField(choices=[('held', 'Held'), ('queued', 'Queued'), ('submitted', 'Submitted'), ('not_sent', 'Not Sent'), ('inquiry', 'Inquiry'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('returned', 'Returned'), ('canceled', 'Canceled')], max_length=9)),
                 ('answer', models.CharField(blank=True, default='', max_length=10)),
@@ -115,11 +115,11 @@ class Migration(migrations.Migration):
             name='SafeMode',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('cause', models.CharField(choices=[('copy', 'The database is a copy, such as a restored dump'), ('new_timeline', 'The server was restored from a backup, or a standby took over'), ('lost_orders', 'Banks got orders that this database does not have'), ('by_staff', 'Staff paused all outgoing money')], max_length=12, verbose_name='cause')),
                 ('started_at', models.DateTimeField(verbose_name='started at')),
-                ('lost_orders', models.TextField(blank=True, default='', help_text='Orders that a bank got and this database does not have, as far as Redis knows.', verbose_name='lost orders')),
+                ('lost_orders', models.TextField(blank=True, default='', verbose_name='lost orders')),
                 ('ended_at', models.DateTimeField(null=True, verbose_name='ended at')),
                 ('ended_by', models.CharField(blank=True, default='', max_length=160, verbose_name='ended by')),
             ],

@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Delivery',
             fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('event_type', models.CharField(max_length=40)),
@@ -141,7 +141,7 @@ class Migration(migrations.Migration):
             name='EndpointAction',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('type', models.CharField(choices=[('created', 'Created'), ('url_changed', 'Url Changed'), ('events_changed', 'Events Changed'), ('secret_rotated', 'Secret Rotated'), ('disabled', 'Disabled'), ('enabled', 'Enabled'), ('paused', 'Paused'), ('pause_skipped', 'Pause Skipped'), ('resumed', 'Resumed'), ('replayed', 'Replayed'), ('changed', 'Changed'), ('verified', 'Verified'), ('deleted', 'Deleted')], max_length=14)),
                 ('detail', models.TextField(blank=True, default='')),
@@ -155,7 +155,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Event',
             fields=[
-                ('actor', models.CharField(blank=True, db_default='', default='', help_text='The actor, as in core.request_context.', max_length=160)),
+                ('actor', models.CharField(blank=True, db_default='', default='', max_length=160)),
                 ('request_id', models.CharField(blank=True, db_default='', default='', max_length=64)),
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('type', models.CharField(max_length=40)),
