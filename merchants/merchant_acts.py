@@ -43,25 +43,15 @@ def _shown_once(key: ApiKey, secret: str) -> ShownOnce:
     return ShownOnce(key, text % {"name": merchant.name, "mode": merchant.get_mode_display()}, secret)
 
 
-def _set_late_money(policy: LateMoneyPolicy) -> dict[str, Any]:
+def _policy(name: str, value: object, permission: str) -> dict[str, Any]:
     """How a merchant gets the policy that it does not have."""
     return {
-        "act": Act.LATE_MONEY_CHANGED,
-        "permission": "merchants.set_late_money",
-        "run": lambda merchant, values, now: services.set_late_money_policy(
-            merchant_id=merchant.pk, late_money=policy
+        "act": services.POLICIES[name],
+        "permission": permission,
+        "run": lambda merchant, values, now: services.set_policy(merchant.pk, **{name: value}),
+        "is_possible": lambda merchant, now: (
+            getattr(merchant, name) != value and (name != "shows_proof" or merchant.mode == Mode.LIVE)
         ),
-        "is_possible": lambda merchant, now: merchant.late_money != policy,
-    }
-
-
-def _may_withdraw_unsettled(is_on: bool) -> dict[str, Any]:
-    return {
-        "act": Act.UNSETTLED_CHANGED,
-        "permission": "merchants.set_unsettled",
-        "run": lambda merchant, values, now: services.set_may_withdraw_unsettled(merchant.pk, is_on),
-        "is_possible": lambda merchant, now: merchant.may_withdraw_unsettled != is_on,
-        "is_dangerous": is_on,
     }
 
 
@@ -70,24 +60,6 @@ def _set_page(merchant: Merchant, values: dict[str, Any], now: datetime) -> None
     if values["logo"] or values["removes_logo"]:
         fields["logo"] = values["logo"]
     page_settings.change(merchant.pk, now=now, **fields)
-
-
-def _refuse_references(is_on: bool) -> dict[str, Any]:
-    return {
-        "act": Act.OPEN_REFERENCES_CHANGED,
-        "permission": "merchants.set_open_references",
-        "run": lambda merchant, values, now: services.refuse_open_references(merchant.pk, is_on),
-        "is_possible": lambda merchant, now: merchant.refuses_open_reference != is_on,
-    }
-
-
-def _show_proof(is_on: bool) -> dict[str, Any]:
-    return {
-        "act": Act.PROOF_SWITCHED,
-        "permission": "merchants.set_proof",
-        "run": lambda merchant, values, now: services.show_proof(merchant.pk, is_on),
-        "is_possible": lambda merchant, now: merchant.mode == Mode.LIVE and merchant.shows_proof != is_on,
-    }
 
 
 NEW_MERCHANT_ACTS = (
@@ -147,7 +119,7 @@ MERCHANT_ACTS = (
         explain=_(
             "From now on, a payment after the expiry of its code succeeds. Nobody has to decide about it."
         ),
-        **_set_late_money(LateMoneyPolicy.ACCEPT),
+        **_policy("late_money", LateMoneyPolicy.ACCEPT, "merchants.set_late_money"),
     ),
     _act(
         slug="review-late-money",
@@ -155,7 +127,7 @@ MERCHANT_ACTS = (
         explain=_(
             "From now on, a payment after the expiry of its code becomes an exception, and staff decide."
         ),
-        **_set_late_money(LateMoneyPolicy.REVIEW),
+        **_policy("late_money", LateMoneyPolicy.REVIEW, "merchants.set_late_money"),
     ),
     _act(
         slug="withdraw-unsettled",
@@ -164,7 +136,8 @@ MERCHANT_ACTS = (
             "From now on, money of card payments is available at once. %(name)s can withdraw it before "
             "the acquirer has paid it to you."
         ),
-        **_may_withdraw_unsettled(True),
+        is_dangerous=True,
+        **_policy("may_withdraw_unsettled", True, "merchants.set_unsettled"),
     ),
     _act(
         slug="wait-for-settlement",
@@ -172,7 +145,7 @@ MERCHANT_ACTS = (
         explain=_(
             "From now on, money of card payments becomes available when the acquirer has paid it to you."
         ),
-        **_may_withdraw_unsettled(False),
+        **_policy("may_withdraw_unsettled", False, "merchants.set_unsettled"),
     ),
     _act(
         slug="rename",
@@ -203,13 +176,13 @@ MERCHANT_ACTS = (
         slug="refuse-open-references",
         label=_("Refuse a second open code of a reference"),
         explain=_("From now on, a QR code is refused if another open code has its reference."),
-        **_refuse_references(True),
+        **_policy("refuses_open_reference", True, "merchants.set_open_references"),
     ),
     _act(
         slug="allow-open-references",
         label=_("Allow several open codes of a reference"),
         explain=_("From now on, several open QR codes can have the same reference."),
-        **_refuse_references(False),
+        **_policy("refuses_open_reference", False, "merchants.set_open_references"),
     ),
     _act(
         slug="publish-proof",
@@ -218,13 +191,13 @@ MERCHANT_ACTS = (
             "Anybody can read at /proof/%(id)s how fast and complete the payments of %(name)s were reported "
             "on each day from now on, without names, amounts or ids. Each day is signed and stays as it is."
         ),
-        **_show_proof(True),
+        **_policy("shows_proof", True, "merchants.set_proof"),
     ),
     _act(
         slug="withdraw-proof",
         label=_("Withdraw the proof page"),
         explain=_("Nobody can read the proof page of %(name)s any more. Copies that others keep stay true."),
-        **_show_proof(False),
+        **_policy("shows_proof", False, "merchants.set_proof"),
     ),
     _act(
         slug="hold-payers",
@@ -235,7 +208,9 @@ MERCHANT_ACTS = (
             "From now on, such a payment of %(name)s succeeds and its money is credited, but it says: do "
             "not ship yet. It needs the name or the account of the client in the code."
         ),
-        run=lambda merchant, values, now: services.set_held_payers(merchant.pk, values["holds_payers"]),
+        run=lambda merchant, values, now: services.set_policy(
+            merchant.pk, holds_payers=values["holds_payers"]
+        ),
         form=HoldsForm,
     ),
     _act(

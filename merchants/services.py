@@ -20,12 +20,20 @@ from core.observing.security_log import SecurityEvent
 from core.thai import tax_ids
 from merchants import page_origins, secret_keys
 from merchants.errors import KeyNotFound, KeyNotRollable, MerchantMoved, MerchantNotFound
-from merchants.models import ApiKey, HoldsPayers, LateMoneyPolicy, Merchant, Mode
+from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
 
 SANDBOX = "sandbox"
 MAX_OVERLAP_HOURS, DEFAULT_OVERLAP_HOURS = 168, 24
 MAX_NETWORKS = 20
 ALL_SCOPES = tuple(Scope.values)
+POLICIES = {
+    "late_money": Act.LATE_MONEY_CHANGED,
+    "may_withdraw_unsettled": Act.UNSETTLED_CHANGED,
+    "refuses_open_reference": Act.OPEN_REFERENCES_CHANGED,
+    "holds_payers": Act.HELD_PAYERS_CHANGED,
+    "shows_proof": Act.PROOF_SWITCHED,
+}
+"""What happens to codes, money and pages of a merchant, by the column, with the act that changes it."""
 
 
 @transaction.atomic
@@ -140,37 +148,14 @@ def revoke_key(*, key_id: str, now: datetime) -> ApiKey:
     return key
 
 
-def set_late_money_policy(*, merchant_id: str, late_money: LateMoneyPolicy) -> None:
-    """Set what happens from now on to money that is paid after its code expired."""
-    with recorded(Act.LATE_MONEY_CHANGED, Merchant.objects.get(pk=merchant_id)):
-        Merchant.objects.filter(pk=merchant_id).update(late_money=late_money)
-
-
-def set_may_withdraw_unsettled(merchant_id: str, is_on: bool) -> None:
-    """Set whether money of card payments from now on can leave before the acquirer has paid it."""
-    with recorded(Act.UNSETTLED_CHANGED, Merchant.objects.get(pk=merchant_id)):
-        Merchant.objects.filter(pk=merchant_id).update(may_withdraw_unsettled=is_on)
-
-
-def refuse_open_references(merchant_id: str, is_on: bool) -> None:
-    """Set whether a reference can have one open code only. It applies to codes that are made from now on."""
-    with recorded(Act.OPEN_REFERENCES_CHANGED, Merchant.objects.get(pk=merchant_id)):
-        Merchant.objects.filter(pk=merchant_id).update(refuses_open_reference=is_on)
-
-
-def show_proof(merchant_id: str, is_on: bool) -> None:
-    """Set whether anybody may read its proof page. Raises ActRefused for a test merchant."""
+def set_policy(merchant_id: str, **policy: object) -> None:
+    """Set one of POLICIES. It applies from now on. Raises ActRefused for the proof page of a test merchant."""
+    (name,) = policy
     merchant = Merchant.objects.get(pk=merchant_id)
-    if merchant.mode != Mode.LIVE:
+    if name == "shows_proof" and merchant.mode != Mode.LIVE:
         raise ActRefused(_("Only a live merchant has a proof page."))
-    with recorded(Act.PROOF_SWITCHED, merchant):
-        Merchant.objects.filter(pk=merchant_id).update(shows_proof=is_on)
-
-
-def set_held_payers(merchant_id: str, holds_payers: HoldsPayers) -> None:
-    """Set which payments that succeed from now on are held for their payer."""
-    with recorded(Act.HELD_PAYERS_CHANGED, Merchant.objects.get(pk=merchant_id)):
-        Merchant.objects.filter(pk=merchant_id).update(holds_payers=holds_payers)
+    with recorded(POLICIES[name], merchant):
+        Merchant.objects.filter(pk=merchant_id).update(**policy)
 
 
 @transaction.atomic

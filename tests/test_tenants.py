@@ -132,7 +132,7 @@ def an_exception(shop: Shop) -> str:
 
 
 def a_held_payment(shop: Shop) -> str:
-    services.set_held_payers(shop.merchant.pk, HoldsPayers.NO)
+    services.set_policy(shop.merchant.pk, holds_payers=HoldsPayers.NO)
     code = shop.qr_code(client_name="Somying Jaidee")
     SandboxBankClient(new_client()).notify(code)
     return str(code["payment_id"])

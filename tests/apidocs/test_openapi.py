@@ -26,7 +26,7 @@ from core.thai.slips import parse_slip
 from idempotency.errors import InvalidIdempotencyKey
 from idempotency.views import read_key
 from merchants.models import HoldsPayers
-from merchants.services import set_held_payers
+from merchants.services import set_policy
 from tests.conftest import SandboxBankClient, Shop
 from tests.refunds.builders import RefundShop, send_due_refunds
 from tests.transfers.conftest import served_by
@@ -311,7 +311,7 @@ def test_openapi_amounts_ids_and_times_have_format_and_limits() -> None:
 @pytest.mark.slow
 def test_payment_webhooks_match_the_openapi_schema(shop: Shop, bank: SandboxBankClient) -> None:
     """But for that of a fee that is known later, see `test_fees.py`."""
-    set_held_payers(shop.merchant.pk, HoldsPayers.NO)
+    set_policy(shop.merchant.pk, holds_payers=HoldsPayers.NO)
     paid = shop.qr_code(reference="order 17", metadata={"table": 4}, client_name="Somying Jaidee")
     declined, ended, odd = shop.qr_code(), shop.qr_code(), shop.qr_code()
     bank.notify(paid)

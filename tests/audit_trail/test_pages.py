@@ -148,7 +148,7 @@ def test_objects_with_the_same_number_have_acts_of_their_own(admin_client: Clien
 
 def test_history_button_leads_to_the_audit_page(shop: Shop, admin_client: Client) -> None:
     with acting_as("staff:somsri"):
-        services.set_late_money_policy(merchant_id=shop.merchant.id, late_money=LateMoneyPolicy.ACCEPT)
+        services.set_policy(shop.merchant.id, late_money=LateMoneyPolicy.ACCEPT)
     history = f"/admin/merchants/merchant/{quote(shop.merchant.id)}/history/"
     answer = admin_client.get(history, follow=True)
     assert answer.redirect_chain == [(f"{LIST}?q={shop.merchant.id}", 302)]

@@ -36,7 +36,7 @@ class Broken(Exception):
 @pytest.fixture
 def record(shop: Shop) -> AuditRecord:
     with acting_as("staff:somsri"):
-        services.set_late_money_policy(merchant_id=shop.merchant.id, late_money=LateMoneyPolicy.ACCEPT)
+        services.set_policy(shop.merchant.id, late_money=LateMoneyPolicy.ACCEPT)
     made: AuditRecord = acts_of_staff().get()
     return made
 
@@ -80,7 +80,7 @@ def test_act_and_its_record_are_rolled_back_together(shop: Shop, monkeypatch: py
     # The record cannot be written: then there is no act.
     monkeypatch.setattr(recording, "write", fail)
     with pytest.raises(Broken):
-        services.set_late_money_policy(merchant_id=shop.merchant.id, late_money=LateMoneyPolicy.ACCEPT)
+        services.set_policy(shop.merchant.id, late_money=LateMoneyPolicy.ACCEPT)
     assert Merchant.objects.get().late_money == LateMoneyPolicy.REVIEW
     assert AuditRecord.objects.count() == known
 

@@ -99,7 +99,7 @@ def shop_was_not_told(seller: Seller) -> str:
 
 
 def held(seller: Seller) -> str:
-    merchants.set_held_payers(seller.shop.merchant.pk, HoldsPayers.UNKNOWN)
+    merchants.set_policy(seller.shop.merchant.pk, holds_payers=HoldsPayers.UNKNOWN)
     seller.report(order(seller, client_name="Somying Jaidee"))
     return "Jaidee"
 

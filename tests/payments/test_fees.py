@@ -174,7 +174,7 @@ def test_canceled_refund_makes_no_money_available_before_the_acquirer_pays(card_
 
 
 def test_merchant_may_withdraw_before_settlement_if_staff_say_so(card_shop: Shop) -> None:
-    merchants.set_may_withdraw_unsettled(card_shop.merchant.id, True)
+    merchants.set_policy(card_shop.merchant.id, may_withdraw_unsettled=True)
     payment_id = by_card(card_shop, NOW_UNKNOWN)
     assert balance(card_shop) == {"available": 150_000}
     assert withdraw(card_shop, 150_000).status_code == 200

@@ -36,7 +36,7 @@ def seller(shop: Shop, bank: SandboxBankClient) -> Seller:
 @pytest.fixture
 def careful(seller: Seller) -> Seller:
     """Its bank reports that Somchai Jaidee paid."""
-    merchants.set_held_payers(seller.shop.merchant.pk, HoldsPayers.UNKNOWN)
+    merchants.set_policy(seller.shop.merchant.pk, holds_payers=HoldsPayers.UNKNOWN)
     return seller
 
 
@@ -73,7 +73,7 @@ def last_event(kind: str) -> dict[str, Any]:
 def test_payment_of_another_payer_is_held_by_the_setting(
     seller: Seller, setting: str, client_name: str | None, hold: str | None
 ) -> None:
-    merchants.set_held_payers(seller.shop.merchant.pk, HoldsPayers(setting))
+    merchants.set_policy(seller.shop.merchant.pk, holds_payers=HoldsPayers(setting))
     code = seller.shop.qr_code(**({"client_name": client_name} if client_name else {}))
     assert seller.shop.payment(code["payment_id"])["hold"] is None
     seller.bank.notify(code)
@@ -118,7 +118,7 @@ def test_payments_that_are_not_held_or_of_others_cannot_be_lifted(careful: Selle
 @pytest.mark.slow
 def test_of_lifts_at_once_one_has_an_event(bank: SandboxBankClient) -> None:
     seller = Seller(open_shop("Somtam House"), bank)
-    merchants.set_held_payers(seller.shop.merchant.pk, HoldsPayers.NO)
+    merchants.set_policy(seller.shop.merchant.pk, holds_payers=HoldsPayers.NO)
     payment_id = held(seller)
     answers = run_concurrently(*[lambda: lift(seller.shop, payment_id)] * 6)
     assert sorted(answer.status_code for answer in answers) == [200] + [400] * 5

@@ -75,7 +75,7 @@ def test_declined_code_gets_another_for_the_same_order(helpful: Shop, declined: 
 
 @pytest.mark.parametrize("stores_expiry", [True, False])
 def test_expired_code_gets_another(helpful: Shop, stores_expiry: bool) -> None:
-    services.refuse_open_references(helpful.merchant.pk, True)
+    services.set_policy(helpful.merchant.pk, refuses_open_reference=True)
     code = helpful.qr_code(expiry_minutes=15, **FIELDS)
     with time_machine.travel(clock.now() + timedelta(minutes=16), tick=False):
         if stores_expiry:
@@ -151,7 +151,7 @@ def test_shop_that_does_not_offer_it_is_asked_instead(shop: Shop, bank: SandboxB
 
 
 def test_other_open_code_of_the_reference_keeps_it(helpful: Shop, declined: dict[str, Any]) -> None:
-    services.refuse_open_references(helpful.merchant.pk, True)
+    services.set_policy(helpful.merchant.pk, refuses_open_reference=True)
     helpful.qr_code(**FIELDS)
     assert new_code_of(declined) == declined["qr_code_id"]
     assert Payment.objects.count() == 2

@@ -28,7 +28,7 @@ REFERENCE = "INV-7"
 
 @pytest.fixture
 def strict(shop: Shop) -> Shop:
-    services.refuse_open_references(shop.merchant.id, True)
+    services.set_policy(shop.merchant.id, refuses_open_reference=True)
     return shop
 
 
@@ -55,7 +55,7 @@ def test_second_open_code_of_a_reference_is_refused(strict: Shop) -> None:
 def test_other_references_other_merchants_and_codes_without_reference_are_not_refused(
     strict: Shop, other_shop: Shop
 ) -> None:
-    services.refuse_open_references(other_shop.merchant.id, True)
+    services.set_policy(other_shop.merchant.id, refuses_open_reference=True)
     asked = [ask(strict), ask(strict, reference="INV-8"), ask(other_shop)]
     assert [answer.status_code for answer in asked] == [200] * 3
     assert strict.qr_code() and strict.qr_code()
@@ -101,9 +101,9 @@ def test_repeated_request_gets_the_first_answer_and_a_refused_one_runs_again(str
 @pytest.mark.slow
 def test_codes_from_before_the_setting_do_not_count(shop: Shop) -> None:
     ask(shop)
-    services.refuse_open_references(shop.merchant.id, True)
+    services.set_policy(shop.merchant.id, refuses_open_reference=True)
     assert [ask(shop).status_code for _ in range(2)] == [200, 400]
-    services.refuse_open_references(shop.merchant.id, False)
+    services.set_policy(shop.merchant.id, refuses_open_reference=False)
     assert ask(shop).status_code == 200
 
 
@@ -111,7 +111,7 @@ def test_codes_from_before_the_setting_do_not_count(shop: Shop) -> None:
 @pytest.mark.slow
 def test_of_codes_at_once_with_one_reference_only_one_is_made(is_overdue: bool) -> None:
     shop = open_shop("Somtam House")
-    services.refuse_open_references(shop.merchant.id, True)
+    services.set_policy(shop.merchant.id, refuses_open_reference=True)
     if is_overdue:
         first = ask(shop).json()
         Payment.objects.filter(pk=first["payment_id"]).update(expires_at=clock.now())

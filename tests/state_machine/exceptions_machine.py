@@ -54,7 +54,7 @@ class ExceptionsMachine(PaymentsMachine):
     @rule(takes=st.booleans())
     def set_late_money_policy(self, takes: bool) -> None:
         policy = LateMoneyPolicy.ACCEPT if takes else LateMoneyPolicy.REVIEW
-        merchants.set_late_money_policy(merchant_id=self.shop.merchant.id, late_money=policy)
+        merchants.set_policy(self.shop.merchant.id, late_money=policy)
         self.model.takes_late_money = takes
 
     @precondition(lambda self: self.model.net_available >= MIN_WITHDRAWAL and self.model.reversible())

@@ -15,5 +15,5 @@ class Command(MerchantCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         merchant = services.find_merchant(options["merchant_id"])
-        services.refuse_open_references(merchant.id, options["open_codes"] == "one")
+        services.set_policy(merchant.id, refuses_open_reference=options["open_codes"] == "one")
         return f"Open QR codes of one reference of {merchant.id}: {options['open_codes']}."

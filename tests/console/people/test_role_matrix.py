@@ -28,7 +28,7 @@ from core import clock, ids
 from core.http.scopes import Scope
 from merchants.bank_acts import BANK_ACTS
 from merchants.models import HoldsPayers, Merchant
-from merchants.services import set_held_payers
+from merchants.services import set_policy
 from operations.audit.month_close.categories import Category
 from operations.models import DailyClose, MonthClose
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS
@@ -169,7 +169,7 @@ class World:
         seller.refund(self.payment_id, amount=100)
         refund = Refund.objects.get()
         claim = claim_of(shop, bank)
-        set_held_payers(shop.merchant.pk, HoldsPayers.NO)
+        set_policy(shop.merchant.pk, holds_payers=HoldsPayers.NO)
         held = shop.qr_code(client_name="Somying Jaidee")
         bank.notify(held)
         seller.paid()

@@ -44,7 +44,7 @@ CHARGED = ChargeResult("succeeded", "chrg_1", None, "visa", "4242")
 
 def pay(refund_shop: RefundShop, serving: Serving) -> None:
     """By another payer: the payment is held, and then not."""
-    merchants.set_held_payers(refund_shop.shop.merchant.pk, HoldsPayers.NO)
+    merchants.set_policy(refund_shop.shop.merchant.pk, holds_payers=HoldsPayers.NO)
     payment_id = refund_shop.paid(client_name="Somying Rakdee")
     assert refund_shop.shop.post(f"/v1/payments/{payment_id}/lift-hold").status_code == 200
 
