@@ -7,7 +7,7 @@ from django.db.models import F, Q, Sum
 
 from core import digests, vault
 from core.database import triggers
-from core.database.columns import KeyedRow, PublicId, PublicIdKey, known
+from core.database.columns import KeyedRow, PublicId, PublicIdKey, check, known
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from merchants.models import Merchant
@@ -137,24 +137,22 @@ class Approval(StateMachine):
             known("kind", ApprovalKind, name="approval_kind_known"),
             known("status", ApprovalStatus, name="approval_status_known"),
             known("reason", ApprovalReason, name="approval_reason_known"),
-            models.CheckConstraint(condition=Q(amount__gte=1), name="approval_amount_positive"),
-            models.CheckConstraint(
-                condition=Q(status="within_limits", reason="") | ~Q(status="within_limits") & ~Q(reason=""),
-                name="approval_has_reason_iff_needed",
+            check("approval_amount_positive", Q(amount__gte=1)),
+            check(
+                "approval_has_reason_iff_needed",
+                Q(status="within_limits", reason="") | ~Q(status="within_limits") & ~Q(reason=""),
             ),
-            models.CheckConstraint(
-                condition=Q(status__in=["within_limits", "waiting"], decided_at__isnull=True, decided_by="")
+            check(
+                "approval_decided_by_somebody",
+                Q(status__in=["within_limits", "waiting"], decided_at__isnull=True, decided_by="")
                 | Q(status="canceled", decided_at__isnull=False)
                 | Q(status__in=DECIDED_STATUSES, decided_at__isnull=False) & ~Q(decided_by=""),
-                name="approval_decided_by_somebody",
             ),
-            models.CheckConstraint(
-                condition=~Q(status__in=DECIDED_STATUSES) | ~Q(decided_by=F("requested_by")),
-                name="approval_decided_by_another",
+            check(
+                "approval_decided_by_another",
+                ~Q(status__in=DECIDED_STATUSES) | ~Q(decided_by=F("requested_by")),
             ),
-            models.CheckConstraint(
-                condition=~Q(status="rejected") | ~Q(decision_note=""), name="approval_rejected_has_note"
-            ),
+            check("approval_rejected_has_note", ~Q(status="rejected") | ~Q(decision_note="")),
             models.UniqueConstraint(
                 fields=["subject_id"],
                 condition=~Q(kind__in=REPEATABLE_KINDS),
@@ -228,14 +226,13 @@ class PayoutAccount(DigestedRow):
                 condition=Q(removed_at__isnull=True),
                 name="payout_account_listed_once",
             ),
-            models.CheckConstraint(
-                condition=~Q(account_sealed="") & ~Q(account_fingerprint="") & ~Q(added_by=""),
-                name="payout_account_added_by_somebody",
+            check(
+                "payout_account_added_by_somebody",
+                ~Q(account_sealed="") & ~Q(account_fingerprint="") & ~Q(added_by=""),
             ),
-            models.CheckConstraint(
-                condition=Q(removed_at__isnull=True, removed_by="")
-                | Q(removed_at__isnull=False) & ~Q(removed_by=""),
-                name="payout_account_removed_by_somebody",
+            check(
+                "payout_account_removed_by_somebody",
+                Q(removed_at__isnull=True, removed_by="") | Q(removed_at__isnull=False) & ~Q(removed_by=""),
             ),
         ]
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail import acts
 from audit_trail.acts import Act
 from audit_trail.note_models import Note  # noqa: F401 (a model of this app)
-from core.database.columns import CausedRow, KeyedRow
+from core.database.columns import CausedRow, KeyedRow, check
 from core.database.triggers import append_only, no_truncate
 
 FORM_CONSTRAINT = "auditrecord_once_per_form"
@@ -93,7 +93,7 @@ class ChainLink(models.Model):
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["previous_hash"], name="chainlink_one_successor"),
-            models.CheckConstraint(condition=Q(number__gte=1), name="chainlink_number_positive"),
+            check("chainlink_number_positive", Q(number__gte=1)),
         ]
         triggers = [append_only("the chain of the audit trail is append-only")]
 

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from core.database.columns import KeyedRow
+from core.database.columns import KeyedRow, known
 from core.work.background_jobs import OPEN_STATES, BackgroundJob, JobState
 
 
@@ -61,7 +61,7 @@ class Export(BackgroundJob):
             models.UniqueConstraint(
                 fields=["owner"], condition=Q(state__in=OPEN_STATES), name="export_one_open"
             ),
-            models.CheckConstraint(condition=Q(state__in=JobState.values), name="export_state_known"),
+            known("state", JobState, name="export_state_known"),
         ]
 
     @property

@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core.database import triggers
-from core.database.columns import KeyedRow, PublicId
+from core.database.columns import KeyedRow, PublicId, check, known
 
 ONLY_TRIGGERS = "only triggers change the counts"
 ALL_OPERATIONS = triggers.INSERT | triggers.UPDATE | triggers.DELETE | triggers.TRUNCATE
@@ -50,7 +50,7 @@ class ListCount(KeyedRow):
             models.UniqueConstraint(
                 fields=["owner_id", "list", "bucket", "starts_at", "kind"], name="listcount_once"
             ),
-            models.CheckConstraint(condition=Q(bucket__in=CountBucket.values), name="listcount_bucket_known"),
+            known("bucket", CountBucket, name="listcount_bucket_known"),
         ]
 
 
@@ -107,4 +107,4 @@ class CountClock(KeyedRow):
     class Meta:
         default_permissions = ()
         triggers = [triggers.keep_rows("there is one clock of the counts")]
-        constraints = [models.CheckConstraint(condition=Q(id=1), name="countclock_is_one")]
+        constraints = [check("countclock_is_one", Q(id=1))]

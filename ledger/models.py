@@ -11,7 +11,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Concat
 
 from core.database import triggers
-from core.database.columns import KeyedRow, PublicId, PublicIdKey, known
+from core.database.columns import KeyedRow, PublicId, PublicIdKey, check, known
 from ledger.journal_types import BalanceTransactionType, JournalType
 from merchants.models import Merchant
 
@@ -59,8 +59,9 @@ class Account(KeyedRow):
         ]
         constraints = [
             known("type", AccountType, name="account_type_known"),
-            models.CheckConstraint(
-                condition=Q(
+            check(
+                "account_code_fits_type",
+                Q(
                     type__in=MERCHANT_ACCOUNT_TYPES,
                     merchant__isnull=False,
                     id=Concat(F("type"), Value(":"), F("merchant_id"), output_field=models.TextField()),
@@ -72,10 +73,10 @@ class Account(KeyedRow):
                     merchant__isnull=True,
                     id__in=["write_offs", "write_offs:sandbox"],
                 ),
-                name="account_code_fits_type",
             ),
-            models.CheckConstraint(
-                condition=Q(
+            check(
+                "account_not_overdrawn",
+                Q(
                     type__in=[
                         AccountType.AVAILABLE,
                         AccountType.RESERVED,
@@ -87,7 +88,6 @@ class Account(KeyedRow):
                 )
                 | Q(type__in=[AccountType.DEBT, AccountType.WRITE_OFFS], rolled_up_balance__lte=0)
                 | Q(type__in=EXTERNAL_ACCOUNT_TYPES),
-                name="account_not_overdrawn",
             ),
         ]
 
@@ -105,7 +105,7 @@ class Journal(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["subject_id", "type"], name="journal_once_per_subject_and_type"),
             known("type", JournalType, name="journal_type_known"),
-            models.CheckConstraint(condition=Q(amount__gt=0), name="journal_amount_positive"),
+            check("journal_amount_positive", Q(amount__gt=0)),
         ]
 
     def __str__(self) -> str:
@@ -135,7 +135,7 @@ class Entry(models.Model):
             # Past balances, the daily close, the monthly report, and the newest entry before a debit.
             models.Index(fields=["account", "created_at"], include=["amount"], name="entry_by_account")
         ]
-        constraints = [models.CheckConstraint(condition=~Q(amount=0), name="entry_amount_not_zero")]
+        constraints = [check("entry_amount_not_zero", ~Q(amount=0))]
 
     def __str__(self) -> str:
         return f"{self.account_id} {self.amount:+}"
@@ -158,13 +158,13 @@ class PendingEntry(models.Model):
         default_permissions = ()
         triggers = [triggers.never_updated("a pending entry is only added and deleted")]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(account_id__regex="^(bank|acquirer|fees|fee_vat):")
+            check(
+                "pendingentry_only_adds",
+                Q(account_id__regex="^(bank|acquirer|fees|fee_vat):")
                 | Q(
                     account_id__regex="^(available:|unconfirmed:|unsettled:|suspense(:sandbox)?$)",
                     amount__gt=0,
                 ),
-                name="pendingentry_only_adds",
             )
         ]
 
@@ -197,5 +197,5 @@ class BalanceTransaction(KeyedRow):
         ]
         constraints = [
             known("type", BalanceTransactionType, name="baltransaction_type_known"),
-            models.CheckConstraint(condition=Q(amount__gt=0), name="baltransaction_amount_positive"),
+            check("baltransaction_amount_positive", Q(amount__gt=0)),
         ]

@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 from core import money
 from core.database import triggers
-from core.database.columns import PublicIdKey, RawJson, known
+from core.database.columns import PublicIdKey, RawJson, check, known
 from core.database.state_machines import StateMachine
 from counts.lists import CountedList
 from merchants.models import Merchant
@@ -107,31 +107,29 @@ class PaymentLink(StateMachine):
         ]
         constraints = [
             known("status", StoredStatus, name="paymentlink_status_known"),
-            models.CheckConstraint(
-                condition=Q(amount_min__isnull=True, amount_max__isnull=True) & _in_range("amount")
+            check(
+                "paymentlink_amount_or_limits",
+                Q(amount_min__isnull=True, amount_max__isnull=True) & _in_range("amount")
                 | Q(amount__isnull=True, amount_min__lte=F("amount_max"))
                 & _in_range("amount_min")
                 & _in_range("amount_max"),
-                name="paymentlink_amount_or_limits",
             ),
-            models.CheckConstraint(
-                condition=Q(max_payments__isnull=True)
-                | Q(max_payments__gte=1, max_payments__lte=MAX_PAYMENTS),
-                name="paymentlink_max_payments_in_range",
+            check(
+                "paymentlink_max_payments_in_range",
+                Q(max_payments__isnull=True) | Q(max_payments__gte=1, max_payments__lte=MAX_PAYMENTS),
             ),
-            models.CheckConstraint(
-                condition=Q(expiry_minutes__gte=1, expiry_minutes__lte=MAX_EXPIRY),
-                name="paymentlink_expiry_minutes_in_range",
+            check(
+                "paymentlink_expiry_minutes_in_range",
+                Q(expiry_minutes__gte=1, expiry_minutes__lte=MAX_EXPIRY),
             ),
-            models.CheckConstraint(
-                condition=Q(expires_at__gte=F("created_at"))
-                & Q(expires_at__lte=F("created_at") + LONGEST_LIFE),
-                name="paymentlink_lives_a_year_at_most",
+            check(
+                "paymentlink_lives_a_year_at_most",
+                Q(expires_at__gte=F("created_at")) & Q(expires_at__lte=F("created_at") + LONGEST_LIFE),
             ),
-            models.CheckConstraint(
-                condition=Q(status=StoredStatus.ACTIVE, deactivated_at__isnull=True, deactivated_by="")
+            check(
+                "paymentlink_deactivated_at_iff_deactivated",
+                Q(status=StoredStatus.ACTIVE, deactivated_at__isnull=True, deactivated_by="")
                 | Q(status=StoredStatus.DEACTIVATED, deactivated_at__isnull=False),
-                name="paymentlink_deactivated_at_iff_deactivated",
             ),
         ]
 

@@ -11,7 +11,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from core.database import triggers
-from core.database.columns import PublicIdKey, known
+from core.database.columns import PublicIdKey, check, known
 from core.http.scopes import Scope
 from core.thai.tax_ids import BRANCH, HEAD_OFFICE
 from merchants.errors import MerchantMoved, MerchantSuspended
@@ -190,24 +190,21 @@ class Merchant(models.Model):
         ]
         constraints = [
             known("mode", Mode, name="merchant_mode_known"),
-            models.CheckConstraint(
-                condition=models.Q(mode="test", bank="sandbox")
-                | models.Q(mode="live") & ~models.Q(bank="sandbox"),
-                name="merchant_sandbox_iff_test",
+            check(
+                "merchant_sandbox_iff_test",
+                models.Q(mode="test", bank="sandbox") | models.Q(mode="live") & ~models.Q(bank="sandbox"),
             ),
             known("late_money", LateMoneyPolicy, name="merchant_late_money_known"),
             known("holds_payers", HoldsPayers, name="merchant_holds_payers_known"),
-            models.CheckConstraint(
-                condition=models.Q(page_origins__len__lte=MAX_ORIGINS), name="merchant_few_page_origins"
+            check("merchant_few_page_origins", models.Q(page_origins__len__lte=MAX_ORIGINS)),
+            check(
+                "merchant_tax_id_has_its_digits",
+                models.Q(tax_id__regex="^([0-9]{13})?$", tax_branch__regex=f"^{BRANCH}$"),
             ),
-            models.CheckConstraint(
-                condition=models.Q(tax_id__regex="^([0-9]{13})?$", tax_branch__regex=f"^{BRANCH}$"),
-                name="merchant_tax_id_has_its_digits",
-            ),
-            models.CheckConstraint(
-                condition=models.Q(moved_at__isnull=True)
+            check(
+                "merchant_moved_is_suspended",
+                models.Q(moved_at__isnull=True)
                 | models.Q(suspended_at__isnull=False, suspended_at__lte=models.F("moved_at")),
-                name="merchant_moved_is_suspended",
             ),
             models.UniqueConstraint(
                 fields=["bank", "biller_id"], condition=~models.Q(biller_id=""), name="merchant_biller_unique"
@@ -218,17 +215,17 @@ class Merchant(models.Model):
                 condition=~models.Q(standby_bank=""),
                 name="merchant_standby_unique",
             ),
-            models.CheckConstraint(
-                condition=models.Q(standby_bank="", standby_biller_id="", uses_standby=False)
+            check(
+                "merchant_standby_is_another_bank",
+                models.Q(standby_bank="", standby_biller_id="", uses_standby=False)
                 | models.Q(mode="live", standby_biller_id__regex="^[0-9]{15}$")
                 & ~models.Q(standby_bank="")
                 & ~models.Q(bank="")
                 & ~models.Q(standby_bank=models.F("bank")),
-                name="merchant_standby_is_another_bank",
             ),
-            models.CheckConstraint(
-                condition=models.Q(uses_standby=False) | models.Q(bank_changed_at__isnull=False),
-                name="merchant_standby_since",
+            check(
+                "merchant_standby_since",
+                models.Q(uses_standby=False) | models.Q(bank_changed_at__isnull=False),
             ),
             models.CheckConstraint(
                 condition=models.Q(shows_proof=False) | models.Q(mode="live"), name="merchant_proof_is_live"
@@ -309,16 +306,14 @@ class PageSettings(models.Model):
             ),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(color__regex=f"^({COLOR})?$"), name="pagesettings_color_is_hex"
-            ),
-            models.CheckConstraint(
-                condition=models.Q(
+            check("pagesettings_color_is_hex", models.Q(color__regex=f"^({COLOR})?$")),
+            check(
+                "pagesettings_contact_is_plain",
+                models.Q(
                     phone__regex=f"^({PHONE})?$",
                     email__regex=f"^({EMAIL})?$",
                     line_id__regex=f"^({LINE_ID})?$",
                 ),
-                name="pagesettings_contact_is_plain",
             ),
         ]
         indexes = [
@@ -451,17 +446,10 @@ class ApiKey(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["public_id"], name="api_key_public_id_unique"),
-            models.CheckConstraint(
-                condition=models.Q(scopes__contained_by=Scope.values, scopes__len__gte=1),
-                name="api_key_scopes_known",
-            ),
-            models.CheckConstraint(
-                condition=models.Q(seen_networks__len__lte=MAX_SEEN_NETWORKS),
-                name="api_key_seen_networks_limited",
-            ),
-            models.CheckConstraint(
-                condition=models.Q(revoked_by="") | models.Q(revoked_at__isnull=False),
-                name="api_key_revoked_by_if_revoked",
+            check("api_key_scopes_known", models.Q(scopes__contained_by=Scope.values, scopes__len__gte=1)),
+            check("api_key_seen_networks_limited", models.Q(seen_networks__len__lte=MAX_SEEN_NETWORKS)),
+            check(
+                "api_key_revoked_by_if_revoked", models.Q(revoked_by="") | models.Q(revoked_at__isnull=False)
             ),
         ]
 

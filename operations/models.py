@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from core.database.columns import KeyedRow, PublicId, PublicIdKey
+from core.database.columns import KeyedRow, PublicId, PublicIdKey, check, known
 from core.database.triggers import INSERT, ReadOnly, Refuse, append_only, keep_rows
 
 
@@ -117,7 +117,7 @@ class JobRun(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(fields=["job", "day"], name="jobrun_once_a_day"),
-            models.CheckConstraint(condition=Q(job__in=NightlyJob.values), name="jobrun_job_known"),
+            known("job", NightlyJob, name="jobrun_job_known"),
         ]
 
     def __str__(self) -> str:
@@ -142,7 +142,7 @@ class EncryptionKeyCheck(KeyedRow):
 
     class Meta:
         default_permissions = ()
-        constraints = [models.CheckConstraint(condition=Q(id=1), name="encryption_key_check_single_row")]
+        constraints = [check("encryption_key_check_single_row", Q(id=1))]
 
 
 class ErasureCursor(KeyedRow):
@@ -155,7 +155,7 @@ class ErasureCursor(KeyedRow):
 
     class Meta:
         default_permissions = ()
-        constraints = [models.CheckConstraint(condition=Q(id=1), name="erasurecursor_single_row")]
+        constraints = [check("erasurecursor_single_row", Q(id=1))]
 
 
 class WaitingErasure(KeyedRow):
@@ -183,7 +183,7 @@ class SignedClose(models.Model):
         default_permissions = ("view",)
         constraints = [
             models.UniqueConstraint(fields=["previous_hash"], name="%(class)s_one_successor"),
-            models.CheckConstraint(condition=Q(number__gte=1), name="%(class)s_number_positive"),
+            check("%(class)s_number_positive", Q(number__gte=1)),
         ]
 
 
@@ -216,7 +216,7 @@ class EvidenceSeal(KeyedRow):
         default_permissions = ()
         permissions = [("view_evidence", "Can download the evidence of payments")]
         triggers = [append_only("a seal is never changed")]
-        constraints = [models.CheckConstraint(condition=Q(count__gte=1), name="evidenceseal_of_payments")]
+        constraints = [check("evidenceseal_of_payments", Q(count__gte=1))]
 
 
 class ProofDay(KeyedRow):

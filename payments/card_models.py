@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from core.database import triggers
-from core.database.columns import CausedRow, known
+from core.database.columns import CausedRow, check, known
 from core.database.state_machines import StateMachine
 
 
@@ -98,20 +98,20 @@ class CardCharge(StateMachine, CausedRow):
         ]
         constraints = [
             known("state", ChargeState, name="cardcharge_state_known"),
-            models.CheckConstraint(
-                condition=Q(settled_at__isnull=True) | Q(paid_at__isnull=False, unsettled__isnull=True),
-                name="cardcharge_settled_has_nothing_left",
+            check(
+                "cardcharge_settled_has_nothing_left",
+                Q(settled_at__isnull=True) | Q(paid_at__isnull=False, unsettled__isnull=True),
             ),
-            models.CheckConstraint(
-                condition=Q(unsettled__isnull=True, awaits_fee=False)
+            check(
+                "cardcharge_unsettled_if_completed",
+                Q(unsettled__isnull=True, awaits_fee=False)
                 | Q(unsettled__isnull=True, awaits_fee=True, state=ChargeState.COMPLETED)
                 | Q(unsettled__gte=0, state=ChargeState.COMPLETED),
-                name="cardcharge_unsettled_if_completed",
             ),
-            models.CheckConstraint(
-                condition=Q(state__in=OPEN_STATES, completed_at__isnull=True)
+            check(
+                "cardcharge_completed_iff_not_open",
+                Q(state__in=OPEN_STATES, completed_at__isnull=True)
                 | ~Q(state__in=OPEN_STATES) & Q(completed_at__isnull=False),
-                name="cardcharge_completed_iff_not_open",
             ),
         ]
 

@@ -18,6 +18,7 @@ from audit_trail.recording import recorded
 from core import money
 from core.clock import BANGKOK
 from core.database import triggers
+from core.database.columns import check
 from ledger.services import NO_FEE, Fee
 from merchants.models import Merchant
 
@@ -57,11 +58,11 @@ class FeeTerms(models.Model):
             models.UniqueConstraint(
                 fields=["merchant", "is_of_standby", "starts_on"], name="feeterms_once_a_day"
             ),
-            models.CheckConstraint(
-                condition=models.Q(fixed__gte=0, fixed__lte=MAX_FIXED)
+            check(
+                "feeterms_in_range",
+                models.Q(fixed__gte=0, fixed__lte=MAX_FIXED)
                 & models.Q(rate__gte=0, rate__lte=MAX_RATE)
                 & models.Q(vat_rate__gte=0, vat_rate__lte=MAX_RATE),
-                name="feeterms_in_range",
             ),
         ]
 

@@ -9,7 +9,7 @@ from django.utils.functional import cached_property
 
 from core import digests, ids, vault
 from core.database import triggers
-from core.database.columns import PublicId, PublicIdKey, RawJson, SealedText, known, same
+from core.database.columns import PublicId, PublicIdKey, RawJson, SealedText, check, known, same
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from core.thai import thaibanks
@@ -291,51 +291,45 @@ class Payment(DigestedRow, StateMachine):
                 condition=Q(holds_reference=True, status="pending"),
                 name=OPEN_REFERENCE,
             ),
-            models.CheckConstraint(
-                condition=Q(qr_code_id=Concat(models.Value("qr_"), Substr("id", 5))),
-                name="payment_code_has_its_id",
-            ),
+            check("payment_code_has_its_id", Q(qr_code_id=Concat(models.Value("qr_"), Substr("id", 5)))),
             known("status", PaymentStatus, name="payment_status_known"),
             known("payer_matches", PayerMatch, name="payment_payer_match_known"),
-            models.CheckConstraint(
-                condition=Q(payer_matches__isnull=True) | Q(completed_at__isnull=False),
-                name="payment_paid_has_payer_match",
+            check(
+                "payment_paid_has_payer_match", Q(payer_matches__isnull=True) | Q(completed_at__isnull=False)
             ),
-            models.CheckConstraint(
-                condition=Q(hold__isnull=True)
+            check(
+                "payment_hold_of_its_payer",
+                Q(hold__isnull=True)
                 | Q(status="succeeded", payer_matches__isnull=False)
                 & (
                     Q(hold="payer_differs", payer_matches="no")
                     | Q(hold="payer_unknown", payer_matches="unknown")
                 ),
-                name="payment_hold_of_its_payer",
             ),
-            models.CheckConstraint(
-                condition=Q(amount__gte=1, amount__lte=200_000_000), name="payment_amount_in_range"
-            ),
-            models.CheckConstraint(condition=Q(currency="THB"), name="payment_currency_is_thb"),
-            models.CheckConstraint(
-                condition=Q(completed_at__isnull=False, status__in=["succeeded", "refunded"])
+            check("payment_amount_in_range", Q(amount__gte=1, amount__lte=200_000_000)),
+            check("payment_currency_is_thb", Q(currency="THB")),
+            check(
+                "payment_completed_iff_succeeded",
+                Q(completed_at__isnull=False, status__in=["succeeded", "refunded"])
                 | Q(completed_at__isnull=True) & ~Q(status__in=["succeeded", "refunded"]),
-                name="payment_completed_iff_succeeded",
             ),
-            models.CheckConstraint(
-                condition=Q(fee__isnull=True, fee_vat__isnull=True)
+            check(
+                "payment_fee_within_amount",
+                Q(fee__isnull=True, fee_vat__isnull=True)
                 | Q(fee__isnull=False, fee_vat__isnull=False, completed_at__isnull=False)
                 & Q(fee__gte=0, fee_vat__gte=0)
                 & Q(fee__lte=RECEIVED_AMOUNT - models.F("fee_vat")),
-                name="payment_fee_within_amount",
             ),
-            models.CheckConstraint(
-                condition=Q(amount_refunded__gte=0, amount_refunding__gte=0)
+            check(
+                "payment_refunds_within_amount",
+                Q(amount_refunded__gte=0, amount_refunding__gte=0)
                 & Q(amount_refunded__lte=RECEIVED_AMOUNT - models.F("amount_refunding")),
-                name="payment_refunds_within_amount",
             ),
-            models.CheckConstraint(
-                condition=Q(amount_refunded=0, amount_refunding=0)
+            check(
+                "payment_refunds_of_what_came_in",
+                Q(amount_refunded=0, amount_refunding=0)
                 | Q(status="succeeded")
                 | Q(status="refunded", amount_refunded=RECEIVED_AMOUNT),
-                name="payment_refunds_of_what_came_in",
             ),
         ]
 

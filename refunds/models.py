@@ -7,7 +7,7 @@ from django.db.models import F, Q
 
 from core import digests, vault
 from core.database import triggers
-from core.database.columns import CausedRow, KeyedRow, PublicIdKey, RawJson, known
+from core.database.columns import CausedRow, KeyedRow, PublicIdKey, RawJson, check, known
 from core.database.state_machines import StateMachine
 from counts.lists import CountedList
 from merchants.models import Merchant
@@ -60,11 +60,11 @@ class RefundReversal(KeyedRow):
             ),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(refunded_amount__gte=0, refunded_amount__lte=models.F("amount")),
-                name="refundreversal_refunded_within_amount",
+            check(
+                "refundreversal_refunded_within_amount",
+                Q(refunded_amount__gte=0, refunded_amount__lte=models.F("amount")),
             ),
-            models.CheckConstraint(condition=Q(amount__gte=1), name="refundreversal_amount_positive"),
+            check("refundreversal_amount_positive", Q(amount__gte=1)),
         ]
 
 
@@ -164,36 +164,31 @@ class Refund(StateMachine, CausedRow):
         ]
         constraints = [
             known("status", RefundStatus, name="refund_status_known"),
-            models.CheckConstraint(
-                condition=Q(reason__isnull=True) | Q(reason__in=RefundReason.values),
-                name="refund_reason_known",
+            check("refund_reason_known", Q(reason__isnull=True) | Q(reason__in=RefundReason.values)),
+            check("refund_amount_positive", Q(amount__gte=1)),
+            check(
+                "refund_from_unsettled_within_amount",
+                Q(from_unsettled__gte=0, from_unsettled__lte=models.F("amount")),
             ),
-            models.CheckConstraint(condition=Q(amount__gte=1), name="refund_amount_positive"),
-            models.CheckConstraint(
-                condition=Q(from_unsettled__gte=0, from_unsettled__lte=models.F("amount")),
-                name="refund_from_unsettled_within_amount",
-            ),
-            models.CheckConstraint(condition=Q(currency="THB"), name="refund_currency_is_thb"),
-            models.CheckConstraint(
-                condition=Q(status="completed", completed_at__isnull=False)
+            check("refund_currency_is_thb", Q(currency="THB")),
+            check(
+                "refund_completed_has_time",
+                Q(status="completed", completed_at__isnull=False)
                 | ~Q(status="completed") & Q(completed_at__isnull=True, returned_at__isnull=True),
-                name="refund_completed_has_time",
             ),
-            models.CheckConstraint(
-                condition=Q(status="failed", failure_code__isnull=False)
+            check(
+                "refund_failed_has_reason",
+                Q(status="failed", failure_code__isnull=False)
                 | ~Q(status="failed") & Q(failure_code__isnull=True),
-                name="refund_failed_has_reason",
             ),
-            models.CheckConstraint(
-                condition=~Q(status__in=["completed", "failed"]) | ~Q(route=""), name="refund_ends_by_a_route"
+            check("refund_ends_by_a_route", ~Q(status__in=["completed", "failed"]) | ~Q(route="")),
+            check(
+                "refund_awaits_approval_with_a_route",
+                Q(awaiting_approval=False) | Q(status="pending") & ~Q(route=""),
             ),
-            models.CheckConstraint(
-                condition=Q(awaiting_approval=False) | Q(status="pending") & ~Q(route=""),
-                name="refund_awaits_approval_with_a_route",
-            ),
-            models.CheckConstraint(
-                condition=Q(reversal__isnull=True) | Q(status="completed", returned_at__isnull=True),
-                name="refund_by_reversal_is_completed",
+            check(
+                "refund_by_reversal_is_completed",
+                Q(reversal__isnull=True) | Q(status="completed", returned_at__isnull=True),
             ),
         ]
 
@@ -252,9 +247,7 @@ class ClaimLink(CausedRow):
             models.UniqueConstraint(
                 fields=["refund"], condition=Q(revoked_at__isnull=True), name="claimlink_one_of_refund"
             ),
-            models.CheckConstraint(
-                condition=Q(expires_at__gt=F("created_at")), name="claimlink_expires_after_creation"
-            ),
+            check("claimlink_expires_after_creation", Q(expires_at__gt=F("created_at"))),
         ]
 
     @property
@@ -302,9 +295,7 @@ class ClaimTry(models.Model):
         indexes = [models.Index(fields=["network", "tried_at"], name="claimtry_of_network")]
         constraints = [
             models.UniqueConstraint(fields=["link", "number"], name="claimtry_number_unique"),
-            models.CheckConstraint(
-                condition=Q(number__gte=1, number__lte=MAX_CLAIM_TRIES), name="claimtry_number_limited"
-            ),
+            check("claimtry_number_limited", Q(number__gte=1, number__lte=MAX_CLAIM_TRIES)),
         ]
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from core import money, vault
 from core.clock import BANGKOK
-from core.database.columns import KeyedRow, PublicIdKey, known
+from core.database.columns import KeyedRow, PublicIdKey, check, known
 
 # How long a payer can authorise a charge.
 AUTHORIZATION_LIFETIME = timedelta(minutes=10)
@@ -84,9 +84,7 @@ class SandboxCharge(KeyedRow):
         ]
         constraints = [
             known("fault", SettlementFault, name="sandboxcharge_fault_known"),
-            models.CheckConstraint(
-                condition=Q(refunded__gte=0, refunded__lte=models.F("amount")), name="sandboxcharge_refunds"
-            ),
+            check("sandboxcharge_refunds", Q(refunded__gte=0, refunded__lte=models.F("amount"))),
             known("authorization", ChargeAuthorization, name="sandboxcharge_authorization_known"),
         ]
 
@@ -171,10 +169,9 @@ class SandboxSettledItem(KeyedRow):
     class Meta:
         default_permissions = ()
         constraints = [
-            models.CheckConstraint(
-                condition=Q(charge__isnull=True, refund__isnull=False)
-                | Q(charge__isnull=False, refund__isnull=True),
-                name="sandboxsettleditem_has_one_subject",
+            check(
+                "sandboxsettleditem_has_one_subject",
+                Q(charge__isnull=True, refund__isnull=False) | Q(charge__isnull=False, refund__isnull=True),
             )
         ]
 
@@ -340,9 +337,8 @@ class SandboxCallback(KeyedRow):
         ]
         constraints = [
             known("state", CallbackState, name="sandboxcallback_state_known"),
-            models.CheckConstraint(
-                condition=Q(payment__isnull=True, order__isnull=False)
-                | Q(payment__isnull=False, order__isnull=True),
-                name="sandboxcallback_has_one_subject",
+            check(
+                "sandboxcallback_has_one_subject",
+                Q(payment__isnull=True, order__isnull=False) | Q(payment__isnull=False, order__isnull=True),
             ),
         ]

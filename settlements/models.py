@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 from core import ids
 from core.database import triggers
-from core.database.columns import KeyedRow, PublicId, PublicIdKey, known
+from core.database.columns import KeyedRow, PublicId, PublicIdKey, check, known
 from core.database.state_machines import StateMachine
 from merchants.models import Merchant
 from payments.models import Payment
@@ -88,15 +88,15 @@ class AcquirerTransfer(StateMachine):
             known("state", AcquirerTransferState, name="acquirertransfer_state_known"),
             models.UniqueConstraint(fields=["acquirer", "transfer_id"], name="acquirertransfer_once"),
             models.UniqueConstraint(fields=["bank_transaction_id"], name="acquirertransfer_seen_once"),
-            models.CheckConstraint(
-                condition=Q(amount=F("net_amount") + F("fee") + F("fee_vat"))
+            check(
+                "acquirertransfer_amounts_add_up",
+                Q(amount=F("net_amount") + F("fee") + F("fee_vat"))
                 & Q(amount__gt=0, fee__gte=0, fee_vat__gte=0),
-                name="acquirertransfer_amounts_add_up",
             ),
-            models.CheckConstraint(
-                condition=Q(state=AcquirerTransferState.PAID, arrived_at__isnull=False)
+            check(
+                "acquirertransfer_arrived_iff_paid",
+                Q(state=AcquirerTransferState.PAID, arrived_at__isnull=False)
                 | ~Q(state=AcquirerTransferState.PAID) & Q(arrived_at__isnull=True),
-                name="acquirertransfer_arrived_iff_paid",
             ),
         ]
 
@@ -145,9 +145,7 @@ class Settlement(KeyedRow):
             triggers.set_once("arrived_at", "a settlement keeps when it arrived"),
         ]
         indexes = [models.Index(fields=["merchant", "created_at", "id"], name="settlement_newest_first")]
-        constraints = [
-            models.CheckConstraint(condition=Q(payment_count__gte=1), name="settlement_has_payments")
-        ]
+        constraints = [check("settlement_has_payments", Q(payment_count__gte=1))]
 
     @property
     def net_amount(self) -> int:
@@ -212,10 +210,10 @@ class SettledItem(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["transfer", "kind", "reference"], name="settleditem_once"),
             known("kind", ItemKind, name="settleditem_kind_known"),
-            models.CheckConstraint(
-                condition=Q(awaits_result=False)
+            check(
+                "settleditem_awaits_its_result",
+                Q(awaits_result=False)
                 | Q(kind__in=WAITING_KINDS, payment__isnull=False, settlement__isnull=True),
-                name="settleditem_awaits_its_result",
             ),
         ]
 
@@ -315,12 +313,12 @@ class OpenQuestion(KeyedRow):
                 name="openquestion_once",
                 nulls_distinct=False,
             ),
-            models.CheckConstraint(
-                condition=Q(closed_at__isnull=False) | Q(is_booked=False, failed_transfer=None, note=""),
-                name="openquestion_closed_with_note",
+            check(
+                "openquestion_closed_with_note",
+                Q(closed_at__isnull=False) | Q(is_booked=False, failed_transfer=None, note=""),
             ),
-            models.CheckConstraint(
-                condition=Q(failed_transfer=None) | Q(is_booked=False, kind__in=OF_FAILED_TRANSFERS),
-                name="openquestion_of_failed_transfer",
+            check(
+                "openquestion_of_failed_transfer",
+                Q(failed_transfer=None) | Q(is_booked=False, kind__in=OF_FAILED_TRANSFERS),
             ),
         ]

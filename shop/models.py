@@ -12,6 +12,7 @@ from console.people import roles
 from console.people.roles import ShopRole
 from core.console import personal_data
 from core.database import triggers
+from core.database.columns import known
 from merchants.models import Merchant
 
 SEES = ".view_"
@@ -72,7 +73,7 @@ class Membership(models.Model):
             models.UniqueConstraint(
                 fields=["user", "merchant"], condition=Q(ended_at=None), name="membership_one_role"
             ),
-            models.CheckConstraint(condition=Q(role__in=ShopRole.values), name="membership_role_known"),
+            known("role", ShopRole, name="membership_role_known"),
         ]
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from core.database.columns import KeyedRow
+from core.database.columns import KeyedRow, check
 from merchants.models import Merchant
 
 MAX_SECONDS = 90 * 86_400
@@ -20,8 +20,8 @@ class MerchantClock(KeyedRow):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=models.Q(advanced_seconds__gte=0, advanced_seconds__lte=MAX_SECONDS),
-                name="merchantclock_within_limits",
+            check(
+                "merchantclock_within_limits",
+                models.Q(advanced_seconds__gte=0, advanced_seconds__lte=MAX_SECONDS),
             )
         ]

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from core.database import triggers
-from core.database.columns import PublicId, PublicIdKey, known
+from core.database.columns import PublicId, PublicIdKey, check, known
 from core.database.state_machines import StateMachine
 from counts.lists import CountedList, ListFilter
 from merchants.models import Merchant
@@ -70,18 +70,18 @@ class Transaction(StateMachine):
             ),
             known("type", TransactionType, name="transaction_type_known"),
             known("status", TransactionStatus, name="transaction_status_known"),
-            models.CheckConstraint(
-                condition=Q(type="refund", amount__lt=0, refund_id__isnull=False)
+            check(
+                "transaction_sign_fits_type",
+                Q(type="refund", amount__lt=0, refund_id__isnull=False)
                 | Q(type__in=["payment", "failed"], amount__gt=0, refund_id__isnull=True),
-                name="transaction_sign_fits_type",
             ),
-            models.CheckConstraint(
-                condition=Q(type="payment", status__in=["succeeded", "refunded"])
+            check(
+                "transaction_status_fits_type",
+                Q(type="payment", status__in=["succeeded", "refunded"])
                 | Q(type="failed", status="failed")
                 | Q(type="refund", status__in=["pending", "succeeded", "failed"]),
-                name="transaction_status_fits_type",
             ),
-            models.CheckConstraint(condition=Q(currency="THB"), name="transaction_currency_is_thb"),
+            check("transaction_currency_is_thb", Q(currency="THB")),
         ]
 
 

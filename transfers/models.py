@@ -10,7 +10,7 @@ from django.db.models import OuterRef, Q, Subquery
 from banks import TransferOrder, TransferPurpose
 from core import digests, vault
 from core.database import rows, triggers
-from core.database.columns import CausedRow, PublicId, PublicIdKey, known
+from core.database.columns import CausedRow, PublicId, PublicIdKey, check, known
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from transfers.safe_mode_models import DatabaseIdentity, DatabaseMark, SafeMode, SafeModeCause
@@ -187,32 +187,29 @@ class Transfer(DigestedRow, StateMachine):
         ]
         constraints = [
             known("state", TransferState, name="transfer_state_known"),
-            models.CheckConstraint(
-                condition=Q(purpose__in=["refund", "withdrawal", "return"]), name="transfer_purpose_known"
-            ),
-            models.CheckConstraint(condition=Q(amount__gte=1), name="transfer_amount_positive"),
-            models.CheckConstraint(
-                condition=Q(charge_id="") & ~Q(bank_code="") & HAS_ACCOUNT
+            check("transfer_purpose_known", Q(purpose__in=["refund", "withdrawal", "return"])),
+            check("transfer_amount_positive", Q(amount__gte=1)),
+            check(
+                "transfer_goes_to_an_account_or_a_card",
+                Q(charge_id="") & ~Q(bank_code="") & HAS_ACCOUNT
                 | ~Q(charge_id="") & Q(purpose__in=["refund", "return"], bank_code="", account_sealed=""),
-                name="transfer_goes_to_an_account_or_a_card",
             ),
-            models.CheckConstraint(
-                condition=Q(state__in=UNSUBMITTED_STATES) | Q(submitted_at__isnull=False),
-                name="transfer_submitted_has_time",
+            check(
+                "transfer_submitted_has_time", Q(state__in=UNSUBMITTED_STATES) | Q(submitted_at__isnull=False)
             ),
-            models.CheckConstraint(
-                condition=Q(state__in=UNFINISHED_STATES, completed_at__isnull=True)
+            check(
+                "transfer_completed_iff_finished",
+                Q(state__in=UNFINISHED_STATES, completed_at__isnull=True)
                 | ~Q(state__in=UNFINISHED_STATES) & Q(completed_at__isnull=False, lease_until__isnull=True),
-                name="transfer_completed_iff_finished",
             ),
-            models.CheckConstraint(
-                condition=Q(state__in=["failed", "returned"]) & ~Q(failure_code="")
+            check(
+                "transfer_reason_iff_failed",
+                Q(state__in=["failed", "returned"]) & ~Q(failure_code="")
                 | ~Q(state__in=["failed", "returned"]) & Q(failure_code=""),
-                name="transfer_reason_iff_failed",
             ),
-            models.CheckConstraint(
-                condition=Q(completed_by="") | Q(state__in=["succeeded", "failed", "returned"]),
-                name="transfer_completed_by_staff_is_finished",
+            check(
+                "transfer_completed_by_staff_is_finished",
+                Q(completed_by="") | Q(state__in=["succeeded", "failed", "returned"]),
             ),
         ]
 
@@ -291,9 +288,9 @@ class TransferEvent(CausedRow):
         indexes = [models.Index(fields=["transfer", "type", "created_at"], name="transferevent_of_transfer")]
         constraints = [
             known("type", TransferEventType, name="transferevent_type_known"),
-            models.CheckConstraint(
-                condition=Q(type="inquiry") & ~Q(answer="") | ~Q(type="inquiry") & Q(answer=""),
-                name="transferevent_answer_iff_inquiry",
+            check(
+                "transferevent_answer_iff_inquiry",
+                Q(type="inquiry") & ~Q(answer="") | ~Q(type="inquiry") & Q(answer=""),
             ),
         ]
 

@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core.database import triggers
-from core.database.columns import CausedRow, known
+from core.database.columns import CausedRow, check, known
 
 
 class SafeModeCause(models.TextChoices):
@@ -41,9 +41,9 @@ class SafeMode(CausedRow):
         ]
         constraints = [
             known("cause", SafeModeCause, name="safemode_cause_known"),
-            models.CheckConstraint(
-                condition=Q(ended_at__isnull=True, ended_by="") | Q(ended_at__isnull=False),
-                name="safemode_ended_by_iff_ended",
+            check(
+                "safemode_ended_by_iff_ended",
+                Q(ended_at__isnull=True, ended_by="") | Q(ended_at__isnull=False),
             ),
             models.UniqueConstraint(fields=["ended_at"], nulls_distinct=False, name="safemode_one_at_a_time"),
         ]
@@ -60,7 +60,7 @@ class DatabaseMark(models.Model):
 
     class Meta:
         default_permissions = ()
-        constraints = [models.CheckConstraint(condition=Q(id=1), name="databasemark_single_row")]
+        constraints = [check("databasemark_single_row", Q(id=1))]
 
     def __str__(self) -> str:
         return str(self.installation)
@@ -77,7 +77,7 @@ class DatabaseIdentity(models.Model):
 
     class Meta:
         default_permissions = ()
-        constraints = [models.CheckConstraint(condition=Q(id=1), name="databaseidentity_single_row")]
+        constraints = [check("databaseidentity_single_row", Q(id=1))]
 
     def __str__(self) -> str:
         return f"{self.system_identifier}/{self.timeline}/{self.database_oid}"

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from core import request_context, vault
 from core.database import triggers
-from core.database.columns import CausedRow, KeyedRow, PublicId, PublicIdKey
+from core.database.columns import CausedRow, KeyedRow, PublicId, PublicIdKey, check, known
 from merchants.models import Merchant
 from webhooks import bodies
 
@@ -114,11 +114,10 @@ class Endpoint(models.Model):
         ]
         indexes = [models.Index(fields=["merchant", "created_at", "id"], name="endpoint_newest_first")]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(status__in=EndpointStatus.values), name="endpoint_status_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(type="webhook", recipient="", language="", quiet_hours="", merchant__isnull=False)
+            known("status", EndpointStatus, name="endpoint_status_known"),
+            check(
+                "endpoint_is_webhook_or_destination",
+                Q(type="webhook", recipient="", language="", quiet_hours="", merchant__isnull=False)
                 & Q(id__startswith="wh_")
                 & ~Q(url="")
                 & ~Q(secret_sealed="")
@@ -129,12 +128,10 @@ class Endpoint(models.Model):
                     | Q(deleted_at__isnull=True, type="line") & ~Q(recipient="") & ~Q(secret_sealed="")
                     | Q(deleted_at__isnull=False, recipient="", secret_sealed="")
                 ),
-                name="endpoint_is_webhook_or_destination",
             ),
-            models.CheckConstraint(
-                condition=Q(quiet_hours="")
-                | Q(quiet_hours__regex=QUIET_HOURS) & ~Q(quiet_hours__regex=NO_HOURS),
-                name="endpoint_quiet_hours",
+            check(
+                "endpoint_quiet_hours",
+                Q(quiet_hours="") | Q(quiet_hours__regex=QUIET_HOURS) & ~Q(quiet_hours__regex=NO_HOURS),
             ),
         ]
         triggers = [triggers.keep_rows("an endpoint is marked as deleted, and its row stays")]
@@ -210,10 +207,10 @@ class EndpointHealth(models.Model):
     class Meta:
         verbose_name_plural = "endpoint health"
         constraints = [
-            models.CheckConstraint(
-                condition=Q(paused_at__isnull=True, paused_until__isnull=True, pause_seconds=0)
+            check(
+                "endpoint_health_pause_complete",
+                Q(paused_at__isnull=True, paused_until__isnull=True, pause_seconds=0)
                 | Q(paused_at__isnull=False, paused_until__isnull=False, pause_seconds__gt=0),
-                name="endpoint_health_pause_complete",
             )
         ]
 
@@ -341,9 +338,9 @@ class Event(CausedRow):
             models.Index(fields=["subject_id"], name="event_of_subject"),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(merchant__isnull=False) | Q(type__in=[*StaffEventType, DESTINATION_PING]),
-                name="event_of_merchant_or_for_staff",
+            check(
+                "event_of_merchant_or_for_staff",
+                Q(merchant__isnull=False) | Q(type__in=[*StaffEventType, DESTINATION_PING]),
             )
         ]
         triggers = [triggers.append_only("an event is never changed")]
@@ -395,10 +392,7 @@ class FeedBlock(KeyedRow):
         default_permissions = ()
         constraints = [
             models.UniqueConstraint(fields=["merchant_id", "last_event_id"], name="feedblock_of_event"),
-            models.CheckConstraint(
-                condition=Q(first_sequence__gte=1, event_ids__len__range=(1, MAX_BLOCK_EVENTS)),
-                name="feedblock_sane",
-            ),
+            check("feedblock_sane", Q(first_sequence__gte=1, event_ids__len__range=(1, MAX_BLOCK_EVENTS))),
         ]
         triggers = [
             triggers.WrittenByTriggers("only triggers number events"),
@@ -460,7 +454,7 @@ class Delivery(CausedRow):
             models.UniqueConstraint(
                 fields=["event", "endpoint", "manual_number"], name="delivery_once_per_endpoint"
             ),
-            models.CheckConstraint(condition=Q(state__in=DeliveryState.values), name="delivery_state_known"),
+            known("state", DeliveryState, name="delivery_state_known"),
         ]
 
     @property

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from core import digests, vault
 from core.database import triggers
-from core.database.columns import PublicIdKey, RawJson, known
+from core.database.columns import PublicIdKey, RawJson, check, known
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from core.failures import RETURNED_BY_BANK
@@ -128,32 +128,29 @@ class Withdrawal(DigestedRow, StateMachine):
         ]
         constraints = [
             known("status", WithdrawalStatus, name="withdrawal_status_known"),
-            models.CheckConstraint(
-                condition=Q(amount__gte=100, amount__lte=200_000_000), name="withdrawal_amount_in_range"
-            ),
-            models.CheckConstraint(condition=Q(currency="THB"), name="withdrawal_currency_is_thb"),
-            models.CheckConstraint(
-                condition=Q(bank_code__regex="^[0-9]{3}$", account_last4__regex="^[0-9]{4}$")
+            check("withdrawal_amount_in_range", Q(amount__gte=100, amount__lte=200_000_000)),
+            check("withdrawal_currency_is_thb", Q(currency="THB")),
+            check(
+                "withdrawal_goes_to_an_account",
+                Q(bank_code__regex="^[0-9]{3}$", account_last4__regex="^[0-9]{4}$")
                 & ~Q(bank="")
                 & ~Q(account_sealed="")
                 & ~Q(account_name=""),
-                name="withdrawal_goes_to_an_account",
             ),
-            models.CheckConstraint(
-                condition=Q(status="failed", failure_code__isnull=False)
+            check(
+                "withdrawal_reason_iff_failed",
+                Q(status="failed", failure_code__isnull=False)
                 | ~Q(status="failed") & Q(failure_code__isnull=True),
-                name="withdrawal_reason_iff_failed",
             ),
-            models.CheckConstraint(
-                condition=Q(status="succeeded", completed_at__isnull=False)
+            check(
+                "withdrawal_completed_iff_arrived",
+                Q(status="succeeded", completed_at__isnull=False)
                 | Q(status="failed", failure_code=RETURNED_BY_BANK, completed_at__isnull=False)
                 | Q(status="failed", completed_at__isnull=True) & ~Q(failure_code=RETURNED_BY_BANK)
                 | Q(status__in=["pending", "processing", "canceled"], completed_at__isnull=True),
-                name="withdrawal_completed_iff_arrived",
             ),
-            models.CheckConstraint(
-                condition=Q(awaiting_approval=False) | Q(status="pending"),
-                name="withdrawal_awaits_approval_while_pending",
+            check(
+                "withdrawal_awaits_approval_while_pending", Q(awaiting_approval=False) | Q(status="pending")
             ),
         ]
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from approvals.models import PayoutAccount
 from core import clock
 from core.database import triggers
-from core.database.columns import KeyedRow, known
+from core.database.columns import KeyedRow, check, known
 from core.http.objects import MAX_SATANG
 from merchants.models import Merchant
 
@@ -69,12 +69,10 @@ class PayoutSchedule(KeyedRow):
         indexes = [models.Index(fields=["due_at"], name="payout_schedule_due")]
         constraints = [
             known("days", PayoutDays, name="payout_schedule_days_known"),
-            models.CheckConstraint(condition=Q(time__lte=LATEST_TIME), name="payout_schedule_in_time"),
-            models.CheckConstraint(
-                condition=Q(float_amount__gte=0, float_amount__lte=MAX_SATANG), name="payout_schedule_float"
-            ),
+            check("payout_schedule_in_time", Q(time__lte=LATEST_TIME)),
+            check("payout_schedule_float", Q(float_amount__gte=0, float_amount__lte=MAX_SATANG)),
             # The person who may not approve its withdrawals.
-            models.CheckConstraint(condition=~Q(changed_by=""), name="payout_schedule_changed_by_somebody"),
+            check("payout_schedule_changed_by_somebody", ~Q(changed_by="")),
         ]
 
     def first_due(self, now: datetime) -> datetime:
@@ -125,9 +123,9 @@ class PayoutNight(models.Model):
         indexes = [models.Index(fields=["day", "id"], name="payout_night_newest_first")]
         constraints = [
             models.UniqueConstraint(fields=["merchant", "day"], name="payout_night_once"),
-            models.CheckConstraint(
-                condition=Q(amount=0, skip_reason__in=SkipReason.values) | Q(amount__gt=0, skip_reason=""),
-                name="payout_night_paid_or_skipped",
+            check(
+                "payout_night_paid_or_skipped",
+                Q(amount=0, skip_reason__in=SkipReason.values) | Q(amount__gt=0, skip_reason=""),
             ),
         ]
 

@@ -47,9 +47,14 @@ def begins(field: str, text: str) -> Q:
     return Q(**{f"{field}__folded__gte": low, f"{field}__folded__lt": high})
 
 
+def check(name: str, condition: Q) -> models.CheckConstraint:
+    """A CHECK of each row."""
+    return models.CheckConstraint(condition=condition, name=name)
+
+
 def known(field: str, choices: type[models.TextChoices], *, name: str) -> models.CheckConstraint:
     """A CHECK that a column has one of these values."""
-    return models.CheckConstraint(condition=models.Q(**{f"{field}__in": choices.values}), name=name)
+    return check(name, Q(**{f"{field}__in": choices.values}))
 
 
 class KeyedRow(models.Model):

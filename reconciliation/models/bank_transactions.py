@@ -10,7 +10,7 @@ from django.db.models.functions import Collate, Lower
 
 from core import digests, vault
 from core.database import triggers
-from core.database.columns import PublicIdKey, SealedText, known
+from core.database.columns import PublicIdKey, SealedText, check, known
 from core.database.state_machines import StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from merchants.models import Merchant
@@ -305,32 +305,32 @@ class BankTransaction(DigestedRow, StateMachine):
             known("source", ReportSource, name="banktxn_source_known"),
             known("match_result", MatchResult, name="banktxn_match_result_known"),
             known("resolution_state", ResolutionState, name="banktxn_resolution_state_known"),
-            models.CheckConstraint(
-                condition=Q(resolution_state="", resolved_at__isnull=True)
+            check(
+                "banktxn_only_held_are_resolved",
+                Q(resolution_state="", resolved_at__isnull=True)
                 | Q(match_result__in=HELD_RESULTS, resolved_at__isnull=False) & ~Q(resolution_state=""),
-                name="banktxn_only_held_are_resolved",
             ),
-            models.CheckConstraint(
-                condition=~Q(resolution_state__in=["accepted", "attached"]) | Q(payment__isnull=False),
-                name="banktxn_accepted_has_payment",
+            check(
+                "banktxn_accepted_has_payment",
+                ~Q(resolution_state__in=["accepted", "attached"]) | Q(payment__isnull=False),
             ),
-            models.CheckConstraint(
-                condition=Q(resolution_state="")
+            check(
+                "banktxn_resolution_state_fits_kind",
+                Q(resolution_state="")
                 | Q(kind="credit") & ~Q(resolution_state__in=["dismissed", "written_off"])
                 | Q(kind="reversal", resolution_state__in=["dismissed", "written_off"]),
-                name="banktxn_resolution_state_fits_kind",
             ),
-            models.CheckConstraint(
-                condition=~Q(resolution_state="undone")
+            check(
+                "banktxn_undone_was_alone",
+                ~Q(resolution_state="undone")
                 | Q(
                     source="statement", match_result="unmatched", is_confirmed=False, later_bank_reference=""
                 ),
-                name="banktxn_undone_was_alone",
             ),
-            models.CheckConstraint(condition=Q(amount__gte=0), name="banktxn_amount_not_negative"),
-            models.CheckConstraint(
-                condition=Q(is_confirmed=True) | Q(source="statement", kind="credit"),
-                name="banktxn_unconfirmed_from_statement",
+            check("banktxn_amount_not_negative", Q(amount__gte=0)),
+            check(
+                "banktxn_unconfirmed_from_statement",
+                Q(is_confirmed=True) | Q(source="statement", kind="credit"),
             ),
         ]
 

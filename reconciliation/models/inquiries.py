@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from core.database import triggers
-from core.database.columns import KeyedRow, PublicId, known
+from core.database.columns import KeyedRow, PublicId, check, known
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.models.bank_transactions import BankTransaction
@@ -137,7 +137,7 @@ class ScanCursor(models.Model):
 
     class Meta:
         default_permissions = ()
-        constraints = [models.CheckConstraint(condition=Q(id=1), name="scancursor_single_row")]
+        constraints = [check("scancursor_single_row", Q(id=1))]
 
     def __str__(self) -> str:
         return str(self.created_before)
@@ -179,14 +179,13 @@ class ConfirmationInquiry(DueInquiry):
             ),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(bank_transaction__isnull=False, notification__isnull=True, bank_reference="")
+            check(
+                "confirmation_has_one_cause",
+                Q(bank_transaction__isnull=False, notification__isnull=True, bank_reference="")
                 | Q(bank_transaction__isnull=True, notification__isnull=False) & ~Q(bank_reference=""),
-                name="confirmation_has_one_cause",
             ),
-            models.CheckConstraint(
-                condition=Q(confirmed_at__isnull=True) | Q(due_at__isnull=True),
-                name="confirmation_not_due_when_confirmed",
+            check(
+                "confirmation_not_due_when_confirmed", Q(confirmed_at__isnull=True) | Q(due_at__isnull=True)
             ),
             models.UniqueConstraint(
                 fields=["bank", "bank_reference", "biller_id", "reference1"],

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 from core import digests
 from core.database import triggers
-from core.database.columns import CausedRow, PublicId, PublicIdKey
+from core.database.columns import CausedRow, PublicId, PublicIdKey, check, known
 from core.database.state_machines import StateMachine
 from payments import exceptions
 from reconciliation.models import listing
@@ -56,10 +56,8 @@ class Resolution(CausedRow):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(type__in=ResolutionType.values), name="resolution_type_known"),
-            models.CheckConstraint(
-                condition=~Q(actor="") & ~Q(note=""), name="resolution_has_actor_and_note"
-            ),
+            known("type", ResolutionType, name="resolution_type_known"),
+            check("resolution_has_actor_and_note", ~Q(actor="") & ~Q(note="")),
             models.UniqueConstraint(
                 fields=["subject_id", "reopen_count"],
                 condition=Q(
@@ -70,10 +68,10 @@ class Resolution(CausedRow):
                 ),
                 name="resolution_ends_subject_once",
             ),
-            models.CheckConstraint(
-                condition=Q(type="merged", merged_into_id__isnull=False)
+            check(
+                "resolution_merged_into_iff_merged",
+                Q(type="merged", merged_into_id__isnull=False)
                 | ~Q(type="merged") & Q(merged_into_id__isnull=True),
-                name="resolution_merged_into_iff_merged",
             ),
             models.UniqueConstraint(
                 fields=["subject_id", "reopen_count"],
@@ -151,16 +149,16 @@ class Return(StateMachine):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(status__in=ReturnStatus.values), name="return_status_known"),
-            models.CheckConstraint(condition=Q(amount__gte=1), name="return_amount_positive"),
-            models.CheckConstraint(
-                condition=Q(status="completed", completed_at__isnull=False)
+            known("status", ReturnStatus, name="return_status_known"),
+            check("return_amount_positive", Q(amount__gte=1)),
+            check(
+                "return_completed_has_time",
+                Q(status="completed", completed_at__isnull=False)
                 | ~Q(status="completed") & Q(completed_at__isnull=True, returned_at__isnull=True),
-                name="return_completed_has_time",
             ),
-            models.CheckConstraint(
-                condition=Q(status="failed") & ~Q(failure_code="") | ~Q(status="failed") & Q(failure_code=""),
-                name="return_failure_code_iff_failed",
+            check(
+                "return_failure_code_iff_failed",
+                Q(status="failed") & ~Q(failure_code="") | ~Q(status="failed") & Q(failure_code=""),
             ),
             models.UniqueConstraint(
                 fields=["bank_transaction"],
@@ -223,14 +221,14 @@ class Excess(StateMachine):
             triggers.Transitions(),
         ]
         constraints = [
-            models.CheckConstraint(condition=Q(amount__gte=1), name="excess_amount_positive"),
-            models.CheckConstraint(
-                condition=Q(resolution_state="", resolved_at__isnull=True)
+            check("excess_amount_positive", Q(amount__gte=1)),
+            check(
+                "excess_state_known",
+                Q(resolution_state="", resolved_at__isnull=True)
                 | Q(
                     resolution_state__in=["sending_back", "sent_back", "taken_back"],
                     resolved_at__isnull=False,
                 ),
-                name="excess_state_known",
             ),
         ]
 

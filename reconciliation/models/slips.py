@@ -2,7 +2,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from core.database import triggers
-from core.database.columns import CausedRow, PublicId, PublicIdKey
+from core.database.columns import CausedRow, PublicId, PublicIdKey, check
 from merchants.models import Merchant
 from payments.models import Payment
 from reconciliation.models.bank_transactions import BankTransaction
@@ -75,29 +75,21 @@ class SlipCheck(CausedRow):
             models.Index(fields=["checked_at"], condition=Q(is_first=False), name="slipcheck_to_delete"),
         ]
         constraints = [
-            models.CheckConstraint(
-                condition=Q(merchant__isnull=True, verdict="", payment__isnull=True)
+            check(
+                "slipcheck_merchant_gets_verdict",
+                Q(merchant__isnull=True, verdict="", payment__isnull=True)
                 | Q(merchant__isnull=False, verdict__in=SlipVerdict.values),
-                name="slipcheck_merchant_gets_verdict",
             ),
-            models.CheckConstraint(
-                condition=~Q(verdict__in=OF_NOBODY) | Q(payment__isnull=True),
-                name="slipcheck_shows_nothing_of_others",
-            ),
-            models.CheckConstraint(
-                condition=~Q(verdict__in=OF_MONEY) | Q(payment__isnull=False),
-                name="slipcheck_money_has_payment",
-            ),
+            check("slipcheck_shows_nothing_of_others", ~Q(verdict__in=OF_NOBODY) | Q(payment__isnull=True)),
+            check("slipcheck_money_has_payment", ~Q(verdict__in=OF_MONEY) | Q(payment__isnull=False)),
             # Without a named payment a slip is valid once. With one, for the payment of its money.
-            models.CheckConstraint(
-                condition=~Q(verdict=SlipVerdict.VALID)
+            check(
+                "slipcheck_valid_for_one_payment",
+                ~Q(verdict=SlipVerdict.VALID)
                 | Q(claimed_payment_id__isnull=True, is_first=True)
                 | Q(claimed_payment_id__isnull=False, claimed_payment_id=F("payment_id")),
-                name="slipcheck_valid_for_one_payment",
             ),
-            models.CheckConstraint(
-                condition=Q(is_first=False) | Q(verdict=SlipVerdict.VALID), name="slipcheck_first_is_valid"
-            ),
+            check("slipcheck_first_is_valid", Q(is_first=False) | Q(verdict=SlipVerdict.VALID)),
             models.UniqueConstraint(
                 fields=["payment"], condition=Q(is_first=True), name="slipcheck_first_once"
             ),

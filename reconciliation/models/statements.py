@@ -5,7 +5,7 @@ from django.db.models import Q
 
 from core import vault
 from core.database import triggers
-from core.database.columns import CausedRow, PublicId, PublicIdKey, known
+from core.database.columns import CausedRow, PublicId, PublicIdKey, check, known
 from core.work.background_jobs import OPEN_STATES, BackgroundJob, JobState
 from ledger.services import Fee
 from reconciliation.models.bank_transactions import BankTransaction, BankTransactionKind
@@ -55,10 +55,10 @@ class Statement(CausedRow):
             ),
         ]
         constraints = [
-            models.CheckConstraint(condition=~Q(actor=""), name="statement_has_actor"),
-            models.CheckConstraint(
-                condition=Q(undone_at__isnull=True) | Q(completed_at__isnull=False, fee_count=0),
-                name="statement_undone_after_its_end",
+            check("statement_has_actor", ~Q(actor="")),
+            check(
+                "statement_undone_after_its_end",
+                Q(undone_at__isnull=True) | Q(completed_at__isnull=False, fee_count=0),
             ),
         ]
         permissions = [("import_statement", "Can import statement files of banks")]
@@ -210,16 +210,16 @@ class StatementLine(models.Model):
                 nulls_distinct=False,
             ),
             known("result", LineResult, name="statementline_result_known"),
-            models.CheckConstraint(
-                condition=Q(result__in=["attached", "new"], bank_transaction__isnull=False)
+            check(
+                "statementline_bank_transaction_iff_read",
+                Q(result__in=["attached", "new"], bank_transaction__isnull=False)
                 | Q(result="unreadable", bank_transaction__isnull=True),
-                name="statementline_bank_transaction_iff_read",
             ),
-            models.CheckConstraint(
-                condition=Q(fee__isnull=True, fee_vat__isnull=True, is_fee_due=False)
+            check(
+                "statementline_fee_within_amount",
+                Q(fee__isnull=True, fee_vat__isnull=True, is_fee_due=False)
                 | Q(fee__isnull=False, fee_vat__isnull=False, amount__isnull=False)
                 & Q(fee__gte=0, fee_vat__gte=0, fee__lte=models.F("amount") - models.F("fee_vat")),
-                name="statementline_fee_within_amount",
             ),
         ]
 
