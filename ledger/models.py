@@ -141,7 +141,7 @@ class Entry(models.Model):
         return f"{self.account_id} {self.amount:+}"
 
 
-class PendingEntry(models.Model):
+class PendingEntry(KeyedRow):
     """An entry that `Account.rolled_up_balance` does not contain yet. The roll-up deletes the row.
 
     Only credits and entries of external accounts can be pending. Money that leaves an account is taken from
@@ -167,9 +167,6 @@ class PendingEntry(models.Model):
                 ),
             )
         ]
-
-    def __str__(self) -> str:
-        return f"{self.account_id} {self.amount:+}"
 
 
 class BalanceTransaction(KeyedRow):

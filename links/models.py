@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 from core import money
 from core.database import triggers
-from core.database.columns import PublicIdKey, RawJson, check, known
+from core.database.columns import KeyedRow, PublicIdKey, RawJson, check, known
 from core.database.state_machines import StateMachine
 from counts.lists import CountedList
 from merchants.models import Merchant
@@ -149,7 +149,7 @@ class PaymentLink(StateMachine):
 LINKS = CountedList("links", PaymentLink, kind_columns=("status",), kinds=tuple(StoredStatus.values))
 
 
-class LinkCode(models.Model):
+class LinkCode(KeyedRow):
     """A code that a visitor of a link made. `links/sql/rules.sql` says when there can be one.
 
     A visitor has at most one open code: code `number` can follow only when the one before it is not open.
@@ -166,6 +166,3 @@ class LinkCode(models.Model):
         default_permissions = ()
         triggers = [triggers.append_only("who made a code of a link never changes")]
         constraints = [models.UniqueConstraint(fields=["link", "visitor", "number"], name="linkcode_once")]
-
-    def __str__(self) -> str:
-        return f"{self.link_id} {self.payment_id}"

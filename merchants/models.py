@@ -11,7 +11,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from core.database import triggers
-from core.database.columns import PublicIdKey, check, known
+from core.database.columns import KeyedRow, PublicIdKey, check, known
 from core.http.scopes import Scope
 from core.thai.tax_ids import BRANCH, HEAD_OFFICE
 from merchants.errors import MerchantMoved, MerchantSuspended
@@ -269,7 +269,7 @@ class Merchant(models.Model):
             raise MerchantSuspended()
 
 
-class PageSettings(models.Model):
+class PageSettings(KeyedRow):
     """How the pages for payers show one shop. Only `merchants.page_settings` writes it.
 
     It has a table of its own, because requests of the API read the row of the merchant.
@@ -323,9 +323,6 @@ class PageSettings(models.Model):
                 name="pagesettings_by_logo",
             )
         ]
-
-    def __str__(self) -> str:
-        return f"Payment page of {self.merchant_id}"
 
     @property
     def style(self) -> str:

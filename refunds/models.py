@@ -279,7 +279,7 @@ class ClaimLink(CausedRow):
         return self.revoked_at is None and now < until
 
 
-class ClaimTry(models.Model):
+class ClaimTry(KeyedRow):
     """A proof that somebody gave at a claim link. Its number is unique, so there are at most five."""
 
     link = models.ForeignKey(ClaimLink, on_delete=models.PROTECT, related_name="tries", db_index=False)
@@ -297,6 +297,3 @@ class ClaimTry(models.Model):
             models.UniqueConstraint(fields=["link", "number"], name="claimtry_number_unique"),
             check("claimtry_number_limited", Q(number__gte=1, number__lte=MAX_CLAIM_TRIES)),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.link_id} {self.number}"

@@ -229,7 +229,7 @@ class AcquirerReading(KeyedRow):
     ledger_until = models.DateTimeField(null=True)  # its ledger is copied until then
 
 
-class UnpaidEntry(models.Model):
+class UnpaidEntry(KeyedRow):
     """An entry of an acquirer's ledger, deleted once a transfer that pays it has arrived."""
 
     acquirer = models.CharField(max_length=20)
@@ -240,9 +240,6 @@ class UnpaidEntry(models.Model):
     class Meta:
         indexes = [models.Index(fields=["acquirer", "transferable_at"], name="unpaidentry_next")]
         constraints = [models.UniqueConstraint(fields=["acquirer", "entry_id"], name="unpaidentry_once")]
-
-    def __str__(self) -> str:
-        return str(self.entry_id)
 
 
 class QuestionKind(models.TextChoices):

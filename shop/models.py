@@ -12,7 +12,7 @@ from console.people import roles
 from console.people.roles import ShopRole
 from core.console import personal_data
 from core.database import triggers
-from core.database.columns import known
+from core.database.columns import KeyedRow, known
 from merchants.models import Merchant
 
 SEES = ".view_"
@@ -48,7 +48,7 @@ class Person(User):
         return any(each.startswith(f"{app_label}.") for each in self.permissions)
 
 
-class Membership(models.Model):
+class Membership(KeyedRow):
     """What a person does for a merchant, from the invitation until it ends. Another role is another row."""
 
     user = models.ForeignKey(Person, on_delete=models.PROTECT, related_name="memberships")
@@ -75,9 +75,6 @@ class Membership(models.Model):
             ),
             known("role", ShopRole, name="membership_role_known"),
         ]
-
-    def __str__(self) -> str:
-        return f"{self.user} {self.role}"
 
     @property
     def is_look(self) -> bool:

@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
 from core.database import triggers
-from core.database.columns import CausedRow, check, known
+from core.database.columns import CausedRow, KeyedRow, check, known
 
 
 class SafeModeCause(models.TextChoices):
@@ -52,7 +52,7 @@ class SafeMode(CausedRow):
         return f"{self.get_cause_display()}, {self.started_at:%Y-%m-%d %H:%M}"
 
 
-class DatabaseMark(models.Model):
+class DatabaseMark(KeyedRow):
     """One row, of which `DatabaseIdentity` knows the transaction that wrote it. A copied row has another."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
@@ -62,11 +62,8 @@ class DatabaseMark(models.Model):
         default_permissions = ()
         constraints = [check("databasemark_single_row", Q(id=1))]
 
-    def __str__(self) -> str:
-        return str(self.installation)
 
-
-class DatabaseIdentity(models.Model):
+class DatabaseIdentity(KeyedRow):
     """Where the mark was written: one row that tells this database from its copies."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
@@ -78,6 +75,3 @@ class DatabaseIdentity(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [check("databaseidentity_single_row", Q(id=1))]
-
-    def __str__(self) -> str:
-        return f"{self.system_identifier}/{self.timeline}/{self.database_oid}"

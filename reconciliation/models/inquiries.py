@@ -72,7 +72,7 @@ class BankRateLimit(KeyedRow):
         default_permissions = ()
 
 
-class Backoff(models.Model):
+class Backoff(KeyedRow):
     """Pauses inquiries for one merchant while the bank does not answer about its payments."""
 
     bank = models.CharField(max_length=20)
@@ -83,9 +83,6 @@ class Backoff(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [models.UniqueConstraint(fields=["bank", "merchant"], name="backoff_one_per_merchant")]
-
-    def __str__(self) -> str:
-        return f"{self.bank} {self.merchant_id}"
 
 
 class InquiryAnswer(models.Model):
@@ -127,7 +124,7 @@ class InquiryAnswer(models.Model):
         return f"{self.payment_id} {self.outcome}"
 
 
-class ScanCursor(models.Model):
+class ScanCursor(KeyedRow):
     """How far the scan for unconfirmed payments has come: one row."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
@@ -138,9 +135,6 @@ class ScanCursor(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [check("scancursor_single_row", Q(id=1))]
-
-    def __str__(self) -> str:
-        return str(self.created_before)
 
 
 class ConfirmationInquiry(DueInquiry):

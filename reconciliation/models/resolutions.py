@@ -232,9 +232,6 @@ class Excess(StateMachine):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.bank_transaction_id} {self.resolution_state}"
-
     def resolve(self, target: ResolutionState, *, now: datetime) -> None:
         """Change the state, or raise IllegalTransition. The caller holds the lock of the bank transaction."""
         self.transition(target, resolved_at=now if target else None)

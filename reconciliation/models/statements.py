@@ -5,7 +5,7 @@ from django.db.models import Q
 
 from core import vault
 from core.database import triggers
-from core.database.columns import CausedRow, PublicId, PublicIdKey, check, known
+from core.database.columns import CausedRow, KeyedRow, PublicId, PublicIdKey, check, known
 from core.work.background_jobs import OPEN_STATES, BackgroundJob, JobState
 from ledger.services import Fee
 from reconciliation.models.bank_transactions import BankTransaction, BankTransactionKind
@@ -84,9 +84,6 @@ class StatementImport(BackgroundJob):
         ]
         constraints = [known("state", JobState, name="statementimport_state_known")]
 
-    def __str__(self) -> str:
-        return f"{self.statement_id} {self.state}"
-
 
 class StatementUpload(CausedRow):
     """A file whose import nobody has begun yet: staff see first what was understood. Kept for an hour."""
@@ -102,11 +99,8 @@ class StatementUpload(CausedRow):
         default_permissions = ()
         indexes = [models.Index(fields=["created_at"], name="statementupload_by_age")]
 
-    def __str__(self) -> str:
-        return str(self.file_name)
 
-
-class StatementPart(models.Model):
+class StatementPart(KeyedRow):
     """A part of an uploaded file, compressed and sealed, until its import ends."""
 
     statement_id = PublicId()  # the upload, and the statement once the import begins
@@ -116,9 +110,6 @@ class StatementPart(models.Model):
     class Meta:
         default_permissions = ()
         constraints = [models.UniqueConstraint(fields=["statement_id", "number"], name="statementpart_once")]
-
-    def __str__(self) -> str:
-        return self.context
 
     @property
     def context(self) -> str:
