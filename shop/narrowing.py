@@ -93,7 +93,7 @@ class NarrowedPages:
         shown: Any = super().changelist_view(request, extra_context)  # type: ignore[misc]
         if not self.export_columns:
             (getattr(shown, "context_data", None) or {}).pop("export", None)
-        return shown  # type: ignore[no-any-return]
+        return shown
 
     def change_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.method == "POST":
