@@ -9,16 +9,13 @@ from links.models import PaymentLinkStatus
 
 LINK_ACTS = (
     ObjectAct(
-        slug="deactivate",
-        label=gettext_lazy("Deactivate the payment link"),
-        act=Act.LINK_DEACTIVATED,
-        permission="links.deactivate_paymentlink",
-        explain=lambda link: _(
+        "deactivate", gettext_lazy("Deactivate the payment link"), Act.LINK_DEACTIVATED,
+        "links.deactivate_paymentlink",
+        lambda link: _(
             "Its page makes no more codes. Codes that customers have can still be paid until they expire. "
             "Nothing can undo this."
         ),
-        run=lambda link, values, now: services.deactivate(link, now=now),
-        is_possible=lambda link, now: link.status_at(now) == PaymentLinkStatus.ACTIVE,
-        is_dangerous=True,
+        lambda link, values, now: services.deactivate(link, now=now),
+        is_possible=lambda link, now: link.status_at(now) == PaymentLinkStatus.ACTIVE, is_dangerous=True,
     ),
-)
+)  # fmt: skip

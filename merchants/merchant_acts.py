@@ -64,129 +64,102 @@ def _set_page(merchant: Merchant, values: dict[str, Any], now: datetime) -> None
 
 NEW_MERCHANT_ACTS = (
     _new(
-        slug="create",
-        label=_("Add merchant"),
-        act=Act.MERCHANT_CREATED,
-        permission="merchants.create_merchant",
-        explain=_(
+        "create", _("Add merchant"), Act.MERCHANT_CREATED, "merchants.create_merchant",
+        _(
             "A new merchant with a page of its own. It can do nothing before it has a key. A live merchant "
             "must also be connected to its bank. The next page says how."
         ),
-        run=lambda row, values, now: services.add_merchant(
+        lambda row, values, now: services.add_merchant(
             name=values["name"], mode=values["mode"], late_money=values["late_money"], now=now
         ),
         form=NewMerchantForm,
     ),
-)
+)  # fmt: skip
 MERCHANT_ACTS = (
     _act(
-        slug="issue-key",
-        label=_("Issue a secret key"),
-        act=Act.KEY_ISSUED,
-        permission="merchants.issue_key",
-        explain=_(
+        "issue-key", _("Issue a secret key"), Act.KEY_ISSUED, "merchants.issue_key",
+        _(
             "A new secret key for %(name)s (%(mode)s). The next page shows it once. Select only the "
             "scopes that it needs: they cannot be changed later."
         ),
-        run=_issue,
+        _issue,
         form=IssueKeyForm,
     ),
     _act(
-        slug="suspend",
-        label=_("Suspend"),
-        act=Act.MERCHANT_SUSPENDED,
-        permission="merchants.suspend_merchant",
-        explain=_(
+        "suspend", _("Suspend"), Act.MERCHANT_SUSPENDED, "merchants.suspend_merchant",
+        _(
             "From now on the keys of %(name)s are refused. It makes no codes, charges no cards, and its "
             "refunds and withdrawals wait. Money that arrives is credited. Lifting it restores all."
         ),
-        run=lambda merchant, values, now: services.suspend(merchant.pk, now=now),
-        is_possible=lambda merchant, now: merchant.suspended_at is None,
-        is_dangerous=True,
+        lambda merchant, values, now: services.suspend(merchant.pk, now=now),
+        is_possible=lambda merchant, now: merchant.suspended_at is None, is_dangerous=True,
     ),
     _act(
-        slug="lift-suspension",
-        label=_("Lift the suspension"),
-        act=Act.SUSPENSION_LIFTED,
-        permission="merchants.suspend_merchant",
-        explain=_("%(name)s works as before, and the orders that waited are sent."),
-        run=lambda merchant, values, now: services.lift_suspension(merchant.pk),
+        "lift-suspension", _("Lift the suspension"), Act.SUSPENSION_LIFTED, "merchants.suspend_merchant",
+        _("%(name)s works as before, and the orders that waited are sent."),
+        lambda merchant, values, now: services.lift_suspension(merchant.pk),
         is_possible=lambda merchant, now: merchant.suspended_at is not None and merchant.moved_at is None,
     ),
     _act(
-        slug="accept-late-money",
-        label=_("Accept payments after expiry"),
+        "accept-late-money", _("Accept payments after expiry"),
         explain=_(
             "From now on, a payment after the expiry of its code succeeds. Nobody has to decide about it."
         ),
         **_policy("late_money", LateMoneyPolicy.ACCEPT, "merchants.set_late_money"),
     ),
     _act(
-        slug="review-late-money",
-        label=_("Review payments after expiry"),
+        "review-late-money", _("Review payments after expiry"),
         explain=_(
             "From now on, a payment after the expiry of its code becomes an exception, and staff decide."
         ),
         **_policy("late_money", LateMoneyPolicy.REVIEW, "merchants.set_late_money"),
     ),
     _act(
-        slug="withdraw-unsettled",
-        label=_("Allow to withdraw before settlement"),
+        "withdraw-unsettled", _("Allow to withdraw before settlement"),
         explain=_(
             "From now on, money of card payments is available at once. %(name)s can withdraw it before "
             "the acquirer has paid it to you."
         ),
-        is_dangerous=True,
-        **_policy("may_withdraw_unsettled", True, "merchants.set_unsettled"),
+        is_dangerous=True, **_policy("may_withdraw_unsettled", True, "merchants.set_unsettled"),
     ),
     _act(
-        slug="wait-for-settlement",
-        label=_("Withdraw only after settlement"),
+        "wait-for-settlement", _("Withdraw only after settlement"),
         explain=_(
             "From now on, money of card payments becomes available when the acquirer has paid it to you."
         ),
         **_policy("may_withdraw_unsettled", False, "merchants.set_unsettled"),
     ),
     _act(
-        slug="rename",
-        label=_("Rename"),
-        act=Act.MERCHANT_RENAMED,
-        permission="merchants.rename_merchant",
-        explain=_(
+        "rename", _("Rename"), Act.MERCHANT_RENAMED, "merchants.rename_merchant",
+        _(
             "Staff see the new name in all lists, and customers who pay by card from now on. The id "
             "%(id)s, keys and codes stay as they are."
         ),
-        run=lambda merchant, values, now: services.rename_merchant(
+        lambda merchant, values, now: services.rename_merchant(
             merchant_id=merchant.pk, name=values["name"]
         ),
         form=NameForm,
     ),
     _act(
-        slug="tax-details",
-        label=_("Tax details"),
-        act=Act.TAX_DETAILS_SET,
-        permission="merchants.set_tax_details",
-        explain=_("The accountant's files of %(name)s have them from now on, also those of earlier months."),
-        run=lambda merchant, values, now: services.set_tax_details(
+        "tax-details", _("Tax details"), Act.TAX_DETAILS_SET, "merchants.set_tax_details",
+        _("The accountant's files of %(name)s have them from now on, also those of earlier months."),
+        lambda merchant, values, now: services.set_tax_details(
             merchant.pk, tax_id=values["tax_id"], branch=values["branch"], withholds=values["withholds"]
         ),
         form=TaxForm,
     ),
     _act(
-        slug="refuse-open-references",
-        label=_("Refuse a second open code of a reference"),
+        "refuse-open-references", _("Refuse a second open code of a reference"),
         explain=_("From now on, a QR code is refused if another open code has its reference."),
         **_policy("refuses_open_reference", True, "merchants.set_open_references"),
     ),
     _act(
-        slug="allow-open-references",
-        label=_("Allow several open codes of a reference"),
+        "allow-open-references", _("Allow several open codes of a reference"),
         explain=_("From now on, several open QR codes can have the same reference."),
         **_policy("refuses_open_reference", False, "merchants.set_open_references"),
     ),
     _act(
-        slug="publish-proof",
-        label=_("Publish the proof page"),
+        "publish-proof", _("Publish the proof page"),
         explain=_(
             "Anybody can read at /proof/%(id)s how fast and complete the payments of %(name)s were reported "
             "on each day from now on, without names, amounts or ids. Each day is signed and stays as it is."
@@ -194,73 +167,57 @@ MERCHANT_ACTS = (
         **_policy("shows_proof", True, "merchants.set_proof"),
     ),
     _act(
-        slug="withdraw-proof",
-        label=_("Withdraw the proof page"),
+        "withdraw-proof", _("Withdraw the proof page"),
         explain=_("Nobody can read the proof page of %(name)s any more. Copies that others keep stay true."),
         **_policy("shows_proof", False, "merchants.set_proof"),
     ),
     _act(
-        slug="hold-payers",
-        label=_("Hold payments of other payers"),
-        act=Act.HELD_PAYERS_CHANGED,
-        permission="merchants.set_holds",
-        explain=_(
+        "hold-payers", _("Hold payments of other payers"), Act.HELD_PAYERS_CHANGED, "merchants.set_holds",
+        _(
             "From now on, such a payment of %(name)s succeeds and its money is credited, but it says: do "
             "not ship yet. It needs the name or the account of the client in the code."
         ),
-        run=lambda merchant, values, now: services.set_policy(
+        lambda merchant, values, now: services.set_policy(
             merchant.pk, holds_payers=values["holds_payers"]
         ),
         form=HoldsForm,
     ),
     _act(
-        slug="page-origins",
-        label=_("Sites of the payment page"),
-        act=Act.PAGE_ORIGINS_CHANGED,
-        permission="merchants.set_page_origins",
-        explain=_(
+        "page-origins", _("Sites of the payment page"), Act.PAGE_ORIGINS_CHANGED,
+        "merchants.set_page_origins",
+        _(
             "Pages of these sites may show the payment page in a frame, and the payment page links back "
             "to them. No other site can do either."
         ),
-        run=lambda merchant, values, now: services.set_page_origins(merchant.pk, values["origins"]),
+        lambda merchant, values, now: services.set_page_origins(merchant.pk, values["origins"]),
         form=OriginsForm,
     ),
     _act(
-        slug="page-settings",
-        label=_("Change the payment page"),
-        act=Act.PAGE_SETTINGS_CHANGED,
-        permission="merchants.set_page_settings",
-        explain=_(
+        "page-settings", _("Change the payment page"), Act.PAGE_SETTINGS_CHANGED,
+        "merchants.set_page_settings",
+        _(
             "Payers of %(name)s see this logo, colour and contact on all pages that they open from now on."
         ),
-        run=_set_page,
+        _set_page,
         form=PageSettingsForm,
     ),
-)
+)  # fmt: skip
 KEY_ACTS = (
     _of_key(
-        slug="roll",
-        label=_("Roll the key"),
-        act=Act.KEY_ROLLED,
-        permission="merchants.roll_key",
-        explain=_(
+        "roll", _("Roll the key"), Act.KEY_ROLLED, "merchants.roll_key",
+        _(
             "A new key takes the place of %(key)s of %(name)s, with the same scopes, networks and "
             "lifetime. The next page shows it once. The old key works on for the hours that you give."
         ),
-        run=lambda key, values, now: _shown_once(
+        lambda key, values, now: _shown_once(
             *services.roll_key(key_id=key.pk, overlap_hours=values["overlap_hours"], now=now)
         ),
-        is_possible=ApiKey.is_usable,
-        form=RollKeyForm,
+        is_possible=ApiKey.is_usable, form=RollKeyForm,
     ),
     _of_key(
-        slug="revoke",
-        label=_("Revoke at once"),
-        act=Act.KEY_REVOKED,
-        permission="merchants.revoke_key",
-        explain=_("Requests of %(name)s with the key %(key)s are refused at once. Nothing can undo this."),
-        run=lambda key, values, now: services.revoke_key(key_id=key.pk, now=now),
-        is_possible=lambda key, now: key.revoked_at is None,
-        is_dangerous=True,
+        "revoke", _("Revoke at once"), Act.KEY_REVOKED, "merchants.revoke_key",
+        _("Requests of %(name)s with the key %(key)s are refused at once. Nothing can undo this."),
+        lambda key, values, now: services.revoke_key(key_id=key.pk, now=now),
+        is_possible=lambda key, now: key.revoked_at is None, is_dangerous=True,
     ),
-)
+)  # fmt: skip

@@ -24,23 +24,16 @@ def _has_open_link(refund: Refund, now: datetime) -> bool:
 
 REFUND_ACTS: tuple[ObjectAct, ...] = (
     ObjectAct(
-        slug="revoke-claim-link",
-        label=gettext_lazy("Revoke the claim link"),
-        act=Act.CLAIM_LINK_REVOKED,
-        permission="refunds.revoke_claimlink",
-        explain=lambda _refund: str(LINK_REVOKED),
-        run=lambda refund, values, now: claims.revoke(refund_id=refund.id, now=now),
-        is_possible=_has_open_link,
-        is_dangerous=True,
+        "revoke-claim-link", gettext_lazy("Revoke the claim link"), Act.CLAIM_LINK_REVOKED,
+        "refunds.revoke_claimlink",
+        lambda _refund: str(LINK_REVOKED),
+        lambda refund, values, now: claims.revoke(refund_id=refund.id, now=now),
+        is_possible=_has_open_link, is_dangerous=True,
     ),
     ObjectAct(
-        slug="cancel",
-        label=gettext_lazy("Cancel the refund"),
-        act=Act.REFUND_CANCELED,
-        permission="refunds.cancel_refund",
-        explain=with_amount(CANCEL),
-        run=_cancel,
-        is_possible=lambda refund, now: refund.status == RefundStatus.PENDING,
-        is_dangerous=True,
+        "cancel", gettext_lazy("Cancel the refund"), Act.REFUND_CANCELED, "refunds.cancel_refund",
+        with_amount(CANCEL),
+        _cancel,
+        is_possible=lambda refund, now: refund.status == RefundStatus.PENDING, is_dangerous=True,
     ),
-)
+)  # fmt: skip

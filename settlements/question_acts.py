@@ -79,21 +79,15 @@ _closed = partial(
 )
 QUESTION_ACTS = (
     _closed(
-        slug="close",
-        label=gettext_lazy("Close the question"),
-        explain=_explain,
-        run=_close,
-        is_possible=lambda question, now: question.closed_at is None,
-        form=QuestionForm,
+        "close", gettext_lazy("Close the question"), explain=_explain, run=_close,
+        is_possible=lambda question, now: question.closed_at is None, form=QuestionForm,
     ),
     _closed(
-        slug="failed-transfer",
-        label=gettext_lazy("It is the money of a failed transfer"),
-        explain=_explain_failed,
+        "failed-transfer", gettext_lazy("It is the money of a failed transfer"), explain=_explain_failed,
         run=_pay,
         is_possible=lambda question, now: (
             question.closed_at is None and failed_transfers.candidates(question).exists()
         ),
         form=FailedTransferForm,
     ),
-)
+)  # fmt: skip

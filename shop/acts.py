@@ -72,38 +72,26 @@ _decision = partial(ObjectAct, act=Act.EXCEPTION_RESOLVED, permission="shop.deci
 _return = partial(_decision, is_dangerous=True, is_confirmed=True)
 EXCEPTION_ACTS = (
     _decision(
-        slug="accept",
-        label=gettext_lazy("Accept the money"),
+        "accept", gettext_lazy("Accept the money"),
         explain=_explain(gettext_lazy("%(amount)s pays its payment, and joins your balance.")),
         run=lambda row, values, now: merchant_decisions.accept(row, note=values["reason"], now=now),
         is_possible=_is_open,
     ),
     _return(
-        slug="send-back",
-        label=gettext_lazy("Send it back"),
-        explain=_explain(RETURNED),
-        run=partial(_send_back, "all"),
+        "send-back", gettext_lazy("Send it back"), explain=_explain(RETURNED), run=partial(_send_back, "all"),
         is_possible=_is_open,
     ),
     _return(
-        slug="return-excess",
-        label=gettext_lazy("Accept, and send the excess back"),
-        explain=_explain(EXCESS_RETURNED),
+        "return-excess", gettext_lazy("Accept, and send the excess back"), explain=_explain(EXCESS_RETURNED),
         run=partial(_send_back, "excess"),
         is_possible=lambda row, now: _is_open(row, now) and row.amount > row.payment.amount,
     ),
-)
+)  # fmt: skip
 WITHDRAW_ACT = ObjectAct(
-    slug="withdraw",
-    label=gettext_lazy("Withdraw to this account"),
-    act=Act.WITHDRAWAL_CREATED,
-    permission="shop.create_withdrawal",
-    explain=gettext_lazy(
+    "withdraw", gettext_lazy("Withdraw to this account"), Act.WITHDRAWAL_CREATED, "shop.create_withdrawal",
+    gettext_lazy(
         "Money of your balance goes to %(account)s. Above the limit somebody of the operator must approve it."
     ),
-    words={"account": "__str__"},
-    run=_withdraw,
-    is_possible=_is_usable,
-    form=WithdrawForm,
-    is_dangerous=True,
-)
+    _withdraw,
+    words={"account": "__str__"}, is_possible=_is_usable, form=WithdrawForm, is_dangerous=True,
+)  # fmt: skip

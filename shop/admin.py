@@ -40,19 +40,14 @@ def _invite(merchant: Merchant, values: dict[str, Any], now: datetime) -> ShownO
 
 
 INVITE_OWNER = ObjectAct(
-    slug="invite-owner",
-    label=gettext_lazy("Invite an owner"),
-    act=Act.INVITED,
-    permission="shop.invite_owner",
-    explain=gettext_lazy(
+    "invite-owner", gettext_lazy("Invite an owner"), Act.INVITED, "shop.invite_owner",
+    gettext_lazy(
         "You get a link for the owner of %(name)s, who chooses a password with it. An owner sees the "
         "money of the shop, refunds, withdraws to listed accounts, makes keys, and invites people."
     ),
-    words={"name": "name"},
-    run=_invite,
-    form=OwnerForm,
-    is_recorded_by_service=True,
-)
+    _invite,
+    words={"name": "name"}, form=OwnerForm, is_recorded_by_service=True,
+)  # fmt: skip
 
 
 class MerchantWithPeopleAdmin(MerchantPageAdmin):

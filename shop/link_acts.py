@@ -85,15 +85,11 @@ def _make(row: None, values: dict[str, Any], now: datetime) -> PaymentLink:
 
 NEW_LINK_ACTS = (
     ObjectAct(
-        slug="new",
-        label=gettext_lazy("Make a payment link"),
-        act=Act.LINK_CREATED,
-        permission="shop.create_paymentlink",
-        explain=gettext_lazy(
+        "new", gettext_lazy("Make a payment link"), Act.LINK_CREATED, "shop.create_paymentlink",
+        gettext_lazy(
             "Whoever opens the link can pay it by a Thai QR code. Send it to the customer, or print its code."
         ),
-        run=_make,
-        form=LinkForm,
-        is_recorded_by_service=True,
+        _make,
+        form=LinkForm, is_recorded_by_service=True,
     ),
-)
+)  # fmt: skip

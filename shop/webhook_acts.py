@@ -61,9 +61,7 @@ def _change(webhook: Endpoint, values: dict[str, Any], now: datetime) -> None:
 _manage = partial(ObjectAct, permission=PERMISSION, form=WebhookForm, is_recorded_by_service=True)
 NEW_ENDPOINT_ACTS = (
     _manage(
-        slug="add-webhook",
-        label=gettext_lazy("Add a webhook"),
-        act=Act.ENDPOINT_ADDED,
+        "add-webhook", gettext_lazy("Add a webhook"), Act.ENDPOINT_ADDED,
         explain=gettext_lazy("Your program is told what happens. The next page shows its secret once."),
         run=_add,
     ),
@@ -77,13 +75,11 @@ NEW_ENDPOINT_ACTS = (
         )
         for each in NEW_DESTINATION_ACTS
     ),
-)
+)  # fmt: skip
 SHOP_ENDPOINT_ACTS = (
     *ENDPOINT_ACTS,
     _manage(
-        slug="change",
-        label=gettext_lazy("Change the webhook"),
-        act=Act.ENDPOINT_CHANGED,
+        "change", gettext_lazy("Change the webhook"), Act.ENDPOINT_CHANGED,
         explain=gettext_lazy("Its secret stays. A new address must answer a POST request now."),
         run=_change,
         is_possible=lambda row, now: row.type == EndpointType.WEBHOOK and row.deleted_at is None,
@@ -94,4 +90,4 @@ SHOP_ENDPOINT_ACTS = (
         run=lambda endpoint, values, now: endpoints.delete(endpoint, now=now),
         is_possible=lambda endpoint, now: endpoint.deleted_at is None,
     ),
-)
+)  # fmt: skip

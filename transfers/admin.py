@@ -21,30 +21,21 @@ from transfers.schedule import OVERDUE_AFTER
 MAX_EVENTS_SHOWN = 50
 PAUSE_ACTS = (
     ObjectAct(
-        slug="pause",
-        label=_("Pause all outgoing money"),
-        act=Act.TRANSFERS_PAUSED,
-        permission="transfers.pause_transfers",
-        explain=lambda _row: str(PAUSE),
-        run=lambda _row, values, now: safe_mode.pause(reason=values["reason"], now=now),
-        is_possible=lambda _row, now: not safe_mode.is_on(),
-        is_dangerous=True,
-        is_recorded_by_service=True,
+        "pause", _("Pause all outgoing money"), Act.TRANSFERS_PAUSED, "transfers.pause_transfers",
+        lambda _row: str(PAUSE),
+        lambda _row, values, now: safe_mode.pause(reason=values["reason"], now=now),
+        is_possible=lambda _row, now: not safe_mode.is_on(), is_dangerous=True, is_recorded_by_service=True,
     ),
-)
+)  # fmt: skip
 SAFE_MODE_ACTS = (
     ObjectAct(
-        slug="resume",
-        label=_("Resume outgoing money"),
-        act=Act.TRANSFERS_RESUMED,
-        permission="transfers.resume_transfers",
-        explain=lambda _period: str(RESUME).format(count=safe_mode.waiting_orders()),
-        run=lambda _period, values, now: safe_mode.resume(reason=values["reason"], now=now),
-        is_possible=lambda period, now: period.ended_at is None,
-        is_dangerous=True,
+        "resume", _("Resume outgoing money"), Act.TRANSFERS_RESUMED, "transfers.resume_transfers",
+        lambda _period: str(RESUME).format(count=safe_mode.waiting_orders()),
+        lambda _period, values, now: safe_mode.resume(reason=values["reason"], now=now),
+        is_possible=lambda period, now: period.ended_at is None, is_dangerous=True,
         is_recorded_by_service=True,
     ),
-)
+)  # fmt: skip
 
 
 class OverdueFilter(admin.SimpleListFilter):

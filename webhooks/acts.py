@@ -38,103 +38,80 @@ def _delete(endpoint: Endpoint, values: dict[str, Any], now: datetime) -> None:
 _act = partial(ObjectAct, is_possible=_is_active, words={"url": "address"})
 NEW_DESTINATION_ACTS = (
     ObjectAct(
-        slug="add-destination",
-        label=gettext_lazy("Add a destination for staff"),
-        act=Act.ENDPOINT_ADDED,
-        permission="webhooks.manage_destinations",
-        explain=gettext_lazy(
+        "add-destination", gettext_lazy("Add a destination for staff"), Act.ENDPOINT_ADDED,
+        "webhooks.manage_destinations",
+        gettext_lazy(
             "You get messages about what waits for you, by LINE or email. Send a test on the next page."
         ),
-        run=_add,
-        form=DestinationForm,
-        is_recorded_by_service=True,
+        _add,
+        form=DestinationForm, is_recorded_by_service=True,
     ),
-)
+)  # fmt: skip
 ENDPOINT_ACTS = (
     _act(
-        slug="test",
-        label=gettext_lazy("Send a test event"),
-        act=Act.ENDPOINT_TESTED,
-        permission="webhooks.resend_delivery",
-        explain=gettext_lazy(
+        "test", gettext_lazy("Send a test event"), Act.ENDPOINT_TESTED, "webhooks.resend_delivery",
+        gettext_lazy(
             "A test message is sent to %(url)s once. The list of deliveries shows the answer."
         ),
-        run=lambda endpoint, values, now: redelivery.test(endpoint, now=now),
+        lambda endpoint, values, now: redelivery.test(endpoint, now=now),
     ),
     _act(
-        slug="skip-pause",
-        label=gettext_lazy("Skip the pause"),
-        act=Act.PAUSE_SKIPPED,
-        permission="webhooks.skip_pause",
-        explain=gettext_lazy(
+        "skip-pause", gettext_lazy("Skip the pause"), Act.PAUSE_SKIPPED, "webhooks.skip_pause",
+        gettext_lazy(
             "One delivery is sent now. If it succeeds, the others follow; if not, the pause begins again."
         ),
-        run=lambda endpoint, values, now: endpoints.skip_pause(endpoint_id=endpoint.id, now=now),
+        lambda endpoint, values, now: endpoints.skip_pause(endpoint_id=endpoint.id, now=now),
         is_possible=lambda endpoint, now: _is_active(endpoint, now) and bool(endpoint.health.paused_until),
     ),
     _act(
-        slug="replay",
-        label=gettext_lazy("Replay held deliveries"),
-        act=Act.DELIVERIES_REPLAYED,
-        permission="webhooks.replay_deliveries",
-        explain=gettext_lazy(
+        "replay", gettext_lazy("Replay held deliveries"), Act.DELIVERIES_REPLAYED,
+        "webhooks.replay_deliveries",
+        gettext_lazy(
             "All events that were held while it was disabled are sent now, the oldest first."
         ),
-        run=lambda endpoint, values, now: redelivery.replay_held(endpoint, now=now),
+        lambda endpoint, values, now: redelivery.replay_held(endpoint, now=now),
     ),
     _act(
-        slug="disable",
-        label=gettext_lazy("Disable"),
-        act=Act.ENDPOINT_DISABLED,
-        permission="webhooks.disable_endpoint",
-        explain=gettext_lazy(
+        "disable", gettext_lazy("Disable"), Act.ENDPOINT_DISABLED, "webhooks.disable_endpoint",
+        gettext_lazy(
             "Nothing more is sent to %(url)s. New events are held, and can be replayed when it is "
             "enabled again."
         ),
-        run=lambda endpoint, values, now: endpoints.disable(
+        lambda endpoint, values, now: endpoints.disable(
             endpoint_id=endpoint.id, reason=DisabledReason.STAFF, now=now
         ),
         is_dangerous=True,
     ),
     _act(
-        slug="enable",
-        label=gettext_lazy("Enable"),
-        act=Act.ENDPOINT_ENABLED,
-        permission="webhooks.enable_endpoint",
-        explain=gettext_lazy(
+        "enable", gettext_lazy("Enable"), Act.ENDPOINT_ENABLED, "webhooks.enable_endpoint",
+        gettext_lazy(
             "New events are sent to %(url)s from now on, and its failures are forgotten. Held events "
             "stay held until they are replayed."
         ),
-        run=lambda endpoint, values, now: endpoints.enable(endpoint_id=endpoint.id, now=now),
+        lambda endpoint, values, now: endpoints.enable(endpoint_id=endpoint.id, now=now),
         is_possible=lambda endpoint, now: (
             endpoint.status != EndpointStatus.ACTIVE
             and endpoint.deleted_at is None
             and endpoint.disabled_reason != DisabledReason.MOVED
         ),
     ),
-)
+)  # fmt: skip
 DELETE_ACT = ObjectAct(
-    slug="delete",
-    label=gettext_lazy("Delete"),
-    act=Act.ENDPOINT_DELETED,
-    permission="webhooks.manage_destinations",
-    explain=gettext_lazy("%(url)s gets no more messages. Nothing can undo this."),
+    "delete", gettext_lazy("Delete"), Act.ENDPOINT_DELETED, "webhooks.manage_destinations",
+    gettext_lazy("%(url)s gets no more messages. Nothing can undo this."),
+    _delete,
     words={"url": "address"},
-    run=_delete,
     is_possible=lambda endpoint, now: endpoint.merchant_id is None and endpoint.deleted_at is None,
     is_dangerous=True,
-)
+)  # fmt: skip
 DELIVERY_ACTS = (
     ObjectAct(
-        slug="resend",
-        label=gettext_lazy("Send again"),
-        act=Act.DELIVERY_RESENT,
-        permission="webhooks.resend_delivery",
-        explain=gettext_lazy("%(type)s is sent to %(url)s once more, now, with the same event id."),
-        words={"type": "event_type", "url": "endpoint.address"},
-        run=lambda delivery, values, now: redelivery.redeliver(
+        "resend", gettext_lazy("Send again"), Act.DELIVERY_RESENT, "webhooks.resend_delivery",
+        gettext_lazy("%(type)s is sent to %(url)s once more, now, with the same event id."),
+        lambda delivery, values, now: redelivery.redeliver(
             delivery.endpoint, delivery_id=delivery.id, now=now
         ),
+        words={"type": "event_type", "url": "endpoint.address"},
         is_possible=lambda delivery, now: _is_active(delivery.endpoint, now),
     ),
-)
+)  # fmt: skip

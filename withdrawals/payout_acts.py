@@ -92,8 +92,7 @@ _act = partial(
 )
 PAYOUT_SCHEDULE_ACTS = (
     _act(
-        slug="set-nightly-payout",
-        label=_("Set the nightly payout"),
+        "set-nightly-payout", _("Set the nightly payout"),
         explain=_about(
             _(
                 "From the next such time on, the whole balance of %(name)s above the float goes to the "
@@ -102,17 +101,14 @@ PAYOUT_SCHEDULE_ACTS = (
             )
         ),
         run=_set,
-        is_possible=lambda merchant, now: _accounts(merchant).exists(),
-        form=PayoutScheduleForm,
+        is_possible=lambda merchant, now: _accounts(merchant).exists(), form=PayoutScheduleForm,
     ),
     _act(
-        slug="stop-nightly-payout",
-        label=_("Stop the nightly payout"),
+        "stop-nightly-payout", _("Stop the nightly payout"),
         explain=_about(
             _("%(name)s gets no more nightly payouts. Withdrawals that were made stay as they are.")
         ),
         run=_stop,
-        is_possible=_is_on,
-        is_dangerous=True,
+        is_possible=_is_on, is_dangerous=True,
     ),
-)
+)  # fmt: skip

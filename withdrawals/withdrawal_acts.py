@@ -18,13 +18,10 @@ def _cancel(withdrawal: Withdrawal, values: dict[str, Any], now: datetime) -> No
 
 WITHDRAWAL_ACTS: tuple[ObjectAct, ...] = (
     ObjectAct(
-        slug="cancel",
-        label=gettext_lazy("Cancel the withdrawal"),
-        act=Act.WITHDRAWAL_CANCELED,
-        permission="withdrawals.cancel_withdrawal",
-        explain=with_amount(CANCEL),
-        run=_cancel,
-        is_possible=lambda withdrawal, now: withdrawal.status == WithdrawalStatus.PENDING,
-        is_dangerous=True,
+        "cancel", gettext_lazy("Cancel the withdrawal"), Act.WITHDRAWAL_CANCELED,
+        "withdrawals.cancel_withdrawal",
+        with_amount(CANCEL),
+        _cancel,
+        is_possible=lambda withdrawal, now: withdrawal.status == WithdrawalStatus.PENDING, is_dangerous=True,
     ),
-)
+)  # fmt: skip

@@ -109,25 +109,18 @@ def _is_decidable(approval: Approval, now: datetime) -> bool:
 
 APPROVAL_ACTS = (
     ObjectAct(
-        slug="approve",
-        label=gettext_lazy("Approve"),
-        act=Act.APPROVED,
-        permission=DECIDE_PERMISSION,
-        explain=lambda approval: effects(approval)[0],
-        run=partial(_decide, services.approve),
+        "approve", gettext_lazy("Approve"), Act.APPROVED, DECIDE_PERMISSION,
+        lambda approval: effects(approval)[0],
+        partial(_decide, services.approve),
         is_possible=_is_decidable,
     ),
     ObjectAct(
-        slug="reject",
-        label=gettext_lazy("Reject"),
-        act=Act.REJECTED,
-        permission=DECIDE_PERMISSION,
-        explain=lambda approval: effects(approval)[1],
-        run=partial(_decide, services.reject),
-        is_possible=_is_decidable,
-        is_dangerous=True,
+        "reject", gettext_lazy("Reject"), Act.REJECTED, DECIDE_PERMISSION,
+        lambda approval: effects(approval)[1],
+        partial(_decide, services.reject),
+        is_possible=_is_decidable, is_dangerous=True,
     ),
-)
+)  # fmt: skip
 
 
 class StatusFilter(admin.SimpleListFilter):

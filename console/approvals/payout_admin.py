@@ -71,50 +71,41 @@ _switch = partial(
 # On the page of the merchant.
 PAYOUT_ACTS = (
     _act(
-        slug="add-payout-account",
-        label=gettext_lazy("Add a payout account"),
-        act=Act.PAYOUT_ACCOUNT_ADDED,
-        permission="approvals.add_payoutaccount",
-        explain=_explain_add,
-        run=_add,
+        "add-payout-account", gettext_lazy("Add a payout account"), Act.PAYOUT_ACCOUNT_ADDED,
+        "approvals.add_payoutaccount",
+        _explain_add,
+        _add,
         form=PayoutAccountForm,
     ),
     _switch(
-        slug="switch-payout-list-on",
-        label=gettext_lazy("Switch the list on"),
-        explain=_explain_restrict,
+        "switch-payout-list-on", gettext_lazy("Switch the list on"), explain=_explain_restrict,
         run=partial(_restrict, True),
         is_possible=partial(_is_restricted, False),
     ),
     _switch(
-        slug="switch-payout-list-off",
-        label=gettext_lazy("Switch the list off"),
+        "switch-payout-list-off", gettext_lazy("Switch the list off"),
         explain=gettext_lazy(
             "From now on, withdrawals and refunds of %(name)s may go to any account. Whoever has a key "
             "of the merchant can send its money there, up to the limits."
         ),
-        words={"name": "name"},
         run=partial(_restrict, False),
-        is_possible=partial(_is_restricted, True),
+        words={"name": "name"}, is_possible=partial(_is_restricted, True),
     ),
-)
+)  # fmt: skip
 # On the page of the account.
 PAYOUT_ACCOUNT_ACTS = (
     _act(
-        slug="remove",
-        label=gettext_lazy("Remove from the list at once"),
-        act=Act.PAYOUT_ACCOUNT_REMOVED,
-        permission="approvals.delete_payoutaccount",
-        explain=gettext_lazy(
+        "remove", gettext_lazy("Remove from the list at once"), Act.PAYOUT_ACCOUNT_REMOVED,
+        "approvals.delete_payoutaccount",
+        gettext_lazy(
             "If the list of %(name)s is on, no more money goes to this account. To use it again, "
             "somebody must add it again, and its waiting period begins again."
         ),
-        words={"name": "merchant.name"},
-        run=_remove,
-        is_possible=lambda account, now: account.removed_at is None,
+        _remove,
+        words={"name": "merchant.name"}, is_possible=lambda account, now: account.removed_at is None,
         is_dangerous=True,
     ),
-)
+)  # fmt: skip
 
 
 class PayoutAccountAdmin(ActingAdmin):

@@ -63,17 +63,13 @@ def _is_connected(bank: str, merchant: Merchant, now: datetime) -> bool:
 
 CONNECTION_ACTS = tuple(
     ObjectAct(
-        slug=slug,
-        label=label,
-        act=Act.CONNECTION_TESTED,
-        permission="merchants.test_connection",
-        explain=partial(_explain, bank),
-        run=_check_limit,
-        after=partial(_ask, bank),
-        is_possible=partial(_is_connected, bank),
+        slug, label, Act.CONNECTION_TESTED, "merchants.test_connection",
+        partial(_explain, bank),
+        _check_limit,
+        after=partial(_ask, bank), is_possible=partial(_is_connected, bank),
     )
     for slug, label, bank in (
         ("test-connection", gettext_lazy("Test the connection"), "bank"),
         ("test-standby", gettext_lazy("Test the connection to the stand-by"), "standby_bank"),
     )
-)
+)  # fmt: skip

@@ -63,20 +63,15 @@ def _set(merchant: Merchant, values: dict[str, Any], now: datetime) -> FeeTerms:
 
 FEE_ACTS = (
     ObjectAct(
-        slug="set-fees",
-        label=gettext_lazy("Set the fees of the bank"),
-        act=Act.FEES_SET,
-        permission="payments.set_fees",
-        explain=gettext_lazy(
+        "set-fees", gettext_lazy("Set the fees of the bank"), Act.FEES_SET, "payments.set_fees",
+        gettext_lazy(
             "From the first day on, the balance of %(name)s gets each payment by QR code less this fee "
             "and its VAT. Both are rounded to the satang, a half up. Earlier payments keep theirs."
         ),
-        words={"name": "name"},
-        run=_set,
-        form=FeeForm,
-        is_recorded_by_service=True,
+        _set,
+        words={"name": "name"}, form=FeeForm, is_recorded_by_service=True,
     ),
-)
+)  # fmt: skip
 
 
 def shown(merchant: Merchant) -> Sequence[str]:

@@ -57,12 +57,9 @@ def _expire(payment: Payment, values: dict[str, Any], now: datetime) -> None:
 
 PAYMENT_ACTS = (
     ObjectAct(
-        slug="refund",
-        label=gettext_lazy("Refund"),
-        act=Act.REFUND_CREATED,
-        permission="refunds.create_refund",
-        explain=_explain_refund,
-        run=lambda payment, values, now: refunds.create(
+        "refund", gettext_lazy("Refund"), Act.REFUND_CREATED, "refunds.create_refund",
+        _explain_refund,
+        lambda payment, values, now: refunds.create(
             merchant=payment.merchant,
             payment_id=payment.id,
             amount=values["amount"],
@@ -73,32 +70,25 @@ PAYMENT_ACTS = (
         is_possible=lambda payment, now: (
             payment.status == PaymentStatus.SUCCEEDED and payment.refundable_amount > 0
         ),
-        form=RefundForm,
-        is_dangerous=True,
+        form=RefundForm, is_dangerous=True,
     ),
     ObjectAct(
-        slug="expire",
-        label=gettext_lazy("Expire the code"),
-        act=Act.CODE_EXPIRED,
-        permission="qrcodes.expire_qrcode",
-        explain=gettext_lazy(
+        "expire", gettext_lazy("Expire the code"), Act.CODE_EXPIRED, "qrcodes.expire_qrcode",
+        gettext_lazy(
             "The code can no longer be paid, and the merchant gets payment.failed. Nothing can undo this."
         ),
-        run=_expire,
+        _expire,
         is_possible=lambda payment, now: (
             payment.qr_code_id is not None and payment.status_at(now) == PaymentStatus.PENDING
         ),
         is_dangerous=True,
     ),
     ObjectAct(
-        slug="lift-hold",
-        label=gettext_lazy("Lift the hold"),
-        act=Act.HOLD_LIFTED,
-        permission="payments.lift_hold",
-        explain=gettext_lazy(
+        "lift-hold", gettext_lazy("Lift the hold"), Act.HOLD_LIFTED, "payments.lift_hold",
+        gettext_lazy(
             "The merchant gets payment.hold_lifted, and ships. Do it when you know who paid, and why."
         ),
-        run=lambda payment, values, now: payments.lift_hold(payment.merchant, payment.id, now=now),
+        lambda payment, values, now: payments.lift_hold(payment.merchant, payment.id, now=now),
         is_possible=lambda payment, now: payment.hold is not None,
     ),
-)
+)  # fmt: skip

@@ -44,47 +44,35 @@ def _set_active(person: Any, is_active: bool) -> None:
 _act = partial(ObjectAct, words={"name": "username"})
 STAFF_ACTS = (
     _act(
-        slug="disable",
-        label=gettext_lazy("Disable"),
-        act=Act.LOGIN_DISABLED,
-        permission="auth.change_user",
-        explain=gettext_lazy("%(name)s can no longer log in, and all sessions end. Roles and records stay."),
-        run=lambda person, values, now: _set_active(person, False),
-        is_possible=lambda person, now: person.is_active,
-        is_dangerous=True,
+        "disable", gettext_lazy("Disable"), Act.LOGIN_DISABLED, "auth.change_user",
+        gettext_lazy("%(name)s can no longer log in, and all sessions end. Roles and records stay."),
+        lambda person, values, now: _set_active(person, False),
+        is_possible=lambda person, now: person.is_active, is_dangerous=True,
     ),
     _act(
-        slug="enable",
-        label=gettext_lazy("Enable"),
-        act=Act.LOGIN_ENABLED,
-        permission="auth.change_user",
-        explain=gettext_lazy("%(name)s can log in again, with the same roles as before."),
-        run=lambda person, values, now: _set_active(person, True),
+        "enable", gettext_lazy("Enable"), Act.LOGIN_ENABLED, "auth.change_user",
+        gettext_lazy("%(name)s can log in again, with the same roles as before."),
+        lambda person, values, now: _set_active(person, True),
         is_possible=lambda person, now: not person.is_active,
     ),
     _act(
-        slug="reset-second-step",
-        label=gettext_lazy("Reset the second step"),
-        act=Act.SECOND_FACTOR_RESET,
-        permission="console.reset_second_factor",
-        explain=gettext_lazy(
+        "reset-second-step", gettext_lazy("Reset the second step"), Act.SECOND_FACTOR_RESET,
+        "console.reset_second_factor",
+        gettext_lazy(
             "The app, the passkeys, the recovery codes and the company's login of %(name)s no longer "
             "work, and all sessions end. At the next login, the password alone is enough to set up a new "
             "app. So make sure that it is really %(name)s who asks."
         ),
-        run=_reset,
+        _reset,
         is_possible=lambda person, now: (
             is_mfa_enabled(person) or SocialAccount.objects.filter(user=person).exists()
         ),
         is_dangerous=True,
     ),
     _act(
-        slug="end-sessions",
-        label=gettext_lazy("End sessions"),
-        act=Act.SESSIONS_ENDED,
-        permission="console.end_sessions",
-        explain=gettext_lazy("All sessions of %(name)s end at once. Logging in again is possible."),
-        run=_end,
+        "end-sessions", gettext_lazy("End sessions"), Act.SESSIONS_ENDED, "console.end_sessions",
+        gettext_lazy("All sessions of %(name)s end at once. Logging in again is possible."),
+        _end,
         is_possible=lambda person, now: UserSession.objects.filter(user=person).exists(),
     ),
-)
+)  # fmt: skip

@@ -31,26 +31,21 @@ _completed = partial(
 )
 TRANSFER_ACTS = (
     _completed(
-        slug="arrived",
-        label=gettext_lazy("Mark as arrived"),
+        "arrived", gettext_lazy("Mark as arrived"),
         explain=explanations.with_amount(explanations.MARK_ARRIVED),
         run=partial(_complete, transfers.ARRIVED),
     ),
     _completed(
-        slug="never-arrived",
-        label=gettext_lazy("Mark as never arrived"),
+        "never-arrived", gettext_lazy("Mark as never arrived"),
         explain=explanations.with_amount(explanations.MARK_NEVER_ARRIVED),
         run=partial(_complete, transfers.NEVER_ARRIVED),
         is_dangerous=True,
     ),
     ObjectAct(
-        slug="cancel",
-        label=gettext_lazy("Cancel: the bank was never reached"),
-        act=Act.TRANSFER_CANCELED,
-        permission="transfers.cancel_transfer",
-        explain=explanations.with_amount(explanations.CANCEL_UNSENT),
-        run=lambda transfer, values, now: order_completion.cancel_unsent(transfer.id, now=now),
-        is_possible=lambda transfer, now: transfer.state == TransferState.QUEUED,
-        is_dangerous=True,
+        "cancel", gettext_lazy("Cancel: the bank was never reached"), Act.TRANSFER_CANCELED,
+        "transfers.cancel_transfer",
+        explanations.with_amount(explanations.CANCEL_UNSENT),
+        lambda transfer, values, now: order_completion.cancel_unsent(transfer.id, now=now),
+        is_possible=lambda transfer, now: transfer.state == TransferState.QUEUED, is_dangerous=True,
     ),
-)
+)  # fmt: skip

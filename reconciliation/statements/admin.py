@@ -49,18 +49,14 @@ class StatementImportForm(forms.Form):
 
 
 UNDO = ObjectAct(
-    slug="undo",
-    label=_("Undo the import"),
-    act=Act.STATEMENT_UNDONE,
-    permission=IMPORT_PERMISSION,
-    is_possible=lambda statement, now: statement.completed_at is not None and statement.undone_at is None,
-    explain=undo.explain,
-    run=lambda statement, values, now: Told(
+    "undo", _("Undo the import"), Act.STATEMENT_UNDONE, IMPORT_PERMISSION,
+    undo.explain,
+    lambda statement, values, now: Told(
         undo.undo(statement.pk, note=values["reason"], now=now), is_good=True
     ),
-    is_recorded_by_service=True,
-    is_dangerous=True,
-)
+    is_possible=lambda statement, now: statement.completed_at is not None and statement.undone_at is None,
+    is_recorded_by_service=True, is_dangerous=True,
+)  # fmt: skip
 
 
 class StatementAdmin(ActingAdmin):

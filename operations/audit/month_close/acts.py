@@ -54,13 +54,9 @@ def _close(_row: None, values: dict[str, Any], now: datetime) -> MonthClose:
 
 MONTH_ACTS = (
     ObjectAct(
-        slug="close-month",
-        label=gettext_lazy("Close the month"),
-        act=Act.MONTH_CLOSED,
-        permission="operations.close_month",
-        explain=_explain,
-        run=_close,
-        form=MonthForm,
-        is_recorded_by_service=True,
+        "close-month", gettext_lazy("Close the month"), Act.MONTH_CLOSED, "operations.close_month",
+        _explain,
+        _close,
+        form=MonthForm, is_recorded_by_service=True,
     ),
-)
+)  # fmt: skip
