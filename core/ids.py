@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import product
 from typing import TypeVar
 
+from django.db.models import Model, QuerySet
+
 from core.errors import NotFound
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -23,7 +25,7 @@ _MAX_SECONDS: int = len(ALPHABET) ** TIME_LENGTH - 1
 _LETTERS = (ALPHABET * 5)[:256].encode()
 _SHAPE = re.compile(r"[a-z]{2,3}_[0-9A-Za-z]{27}", re.ASCII)
 _BEGINNING = re.compile(r"[A-Za-z]{2,3}_[0-9A-Za-z]{3,27}", re.ASCII)
-T = TypeVar("T")
+M = TypeVar("M", bound=Model)
 
 
 def new(prefix: str, at: datetime, random_bytes: Callable[[int], bytes] = os.urandom) -> str:
@@ -63,9 +65,9 @@ def heads(text: str) -> list[str]:
     return [f"{prefix.lower()}_{''.join(each)}" for each in product(*cases)]
 
 
-def find(value: str, prefix: str, query: Callable[[], T | None], not_found: type[NotFound]) -> T:
-    """Return the row that `query` finds by the id `value`. Raises `not_found`."""
-    found = query() if looks_right(value, prefix) else None
+def find(value: str, prefix: str, rows: QuerySet[M], not_found: type[NotFound], *, key: str = "") -> M:
+    """The row with the id `value`, or with the key that belongs to it. Raises `not_found`."""
+    found = rows.filter(pk=key or value).first() if looks_right(value, prefix) else None
     if found is None:
         raise not_found(id=value)
     return found

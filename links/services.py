@@ -41,8 +41,8 @@ def create(
 def find(payment_link_id: str, *, merchant: Merchant | None = None) -> PaymentLink:
     """Find a link of this merchant, or of any merchant for its page. Raises PaymentLinkNotFound."""
     where = {} if merchant is None else {"merchant": merchant}
-    found = PaymentLink.objects.select_related("merchant").filter(pk=payment_link_id, **where)
-    return ids.find(payment_link_id, "pl_", found.first, PaymentLinkNotFound)
+    links = PaymentLink.objects.select_related("merchant").filter(**where)
+    return ids.find(payment_link_id, "pl_", links, PaymentLinkNotFound)
 
 
 def open_codes(links: Iterable[PaymentLink], now: datetime) -> dict[str, int]:

@@ -71,6 +71,10 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         """Those with exactly this reference. The index has them in small letters."""
         return self.filter(same("reference", reference), reference=reference)
 
+    def find(self, payment_id: str) -> "Payment":
+        """Raises PaymentNotFound."""
+        return ids.find(payment_id, "pay_", self, PaymentNotFound)
+
     def locked(self, payment_id: str) -> "Payment":
         """Lock and return a payment. Every change needs the lock. Raises PaymentNotFound."""
         try:

@@ -8,14 +8,14 @@ from typing import Any
 from django.conf import settings
 from django.db.models import F
 
-from core import ids, money, vault
+from core import money, vault
 from core.database import rows
 from core.database.state_machines import transition_all
 from ledger import services as ledger
 from ledger.models import AccountType
 from merchants.models import Merchant
 from payments import payers
-from payments.errors import PaymentNotFound, PaymentNotHeld, PaymentNotRefundable, RefundAmountExceeded
+from payments.errors import PaymentNotHeld, PaymentNotRefundable, RefundAmountExceeded
 from payments.models import HOLD_OF, PayerMatch, Payment, PaymentStatus
 from payments.payers import Payer
 from payments.shapes import event_data
@@ -154,8 +154,7 @@ def add_payer_details(payment: Payment, payer: Payer, *, now: datetime) -> None:
 
 def lift_hold(merchant: Merchant, payment_id: str, *, now: datetime) -> Payment:
     """End the hold of a payment: the merchant knows its payer. Raises PaymentNotFound, PaymentNotHeld."""
-    mine = Payment.objects.of(merchant)
-    payment = ids.find(payment_id, "pay_", lambda: mine.locked(payment_id), PaymentNotFound)
+    payment = Payment.objects.of(merchant).select_for_update(no_key=True).find(payment_id)
     if payment.hold is None:
         raise PaymentNotHeld()
     payment.merchant = merchant

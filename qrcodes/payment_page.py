@@ -199,10 +199,8 @@ def _check_rate(request: HttpRequest, name: str, rate: RateLimit) -> None:
 def _find(request: HttpRequest, qr_code_id: str) -> Payment:
     """The payment of the code. Raises TooManyPageRequests, QrCodeNotFound."""
     _check_rate(request, "payment-page", RATE)
-    payments = Payment.objects.select_related("merchant").filter(
-        pk=ids.of_payment(qr_code_id), qr_code_id=qr_code_id
-    )
-    return ids.find(qr_code_id, "qr_", payments.first, QrCodeNotFound)
+    payments = Payment.objects.select_related("merchant").filter(qr_code_id=qr_code_id)
+    return ids.find(qr_code_id, "qr_", payments, QrCodeNotFound, key=ids.of_payment(qr_code_id))
 
 
 def shown_of(payment: Payment, now: datetime) -> ShownState:

@@ -107,9 +107,8 @@ def generate(
 def find(qr_code_id: str, *, merchant: Merchant | None = None) -> QrCode:
     """Find a code of this merchant, or of any merchant for its public picture. Raises QrCodeNotFound."""
     where = {} if merchant is None else {"merchant": merchant}
-    codes = QrCode.objects.select_related("payment" if where else "payment__merchant")
-    found = codes.filter(pk=ids.of_payment(qr_code_id), **where)
-    return ids.find(qr_code_id, "qr_", found.first, QrCodeNotFound)
+    codes = QrCode.objects.select_related("payment" if where else "payment__merchant").filter(**where)
+    return ids.find(qr_code_id, "qr_", codes, QrCodeNotFound, key=ids.of_payment(qr_code_id))
 
 
 @transaction.atomic

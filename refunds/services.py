@@ -73,8 +73,7 @@ def create(
 
 def find(*, merchant: Merchant, refund_id: str) -> Refund:
     """Raises RefundNotFound."""
-    found = Refund.objects.filter(id=refund_id, merchant=merchant)
-    return ids.find(refund_id, "ref_", found.first, RefundNotFound)
+    return ids.find(refund_id, "ref_", Refund.objects.filter(merchant=merchant), RefundNotFound)
 
 
 @transaction.atomic

@@ -91,8 +91,7 @@ class StoredLedger:
 
 def find(*, merchant: Merchant, settlement_id: str) -> Settlement:
     """Raises SettlementNotFound."""
-    found = Settlement.objects.filter(pk=settlement_id, merchant=merchant)
-    return ids.find(settlement_id, "stl_", found.first, SettlementNotFound)
+    return ids.find(settlement_id, "stl_", Settlement.objects.filter(merchant=merchant), SettlementNotFound)
 
 
 def read_all(*, now: datetime) -> None:

@@ -14,8 +14,8 @@ from transactions.models import Transaction, TransactionStatus, TransactionType
 
 def find(*, merchant_id: str, transaction_id: str) -> Transaction:
     """Raises TransactionNotFound."""
-    found = Transaction.objects.filter(merchant_id=merchant_id, pk=transaction_id)
-    return ids.find(transaction_id, "txn_", found.first, TransactionNotFound)
+    mine = Transaction.objects.filter(merchant_id=merchant_id)
+    return ids.find(transaction_id, "txn_", mine, TransactionNotFound)
 
 
 def record_payments(credits: Sequence[ledger.Credit], *, currency: str, source: str, now: datetime) -> None:

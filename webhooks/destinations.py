@@ -86,8 +86,8 @@ def create(
 
 def find(merchant: Merchant, destination_id: str) -> Endpoint:
     """Find a destination of the merchant with its health. Raises DestinationNotFound."""
-    found = Endpoint.objects.of(merchant).destinations().select_related("health").filter(pk=destination_id)
-    return ids.find(destination_id, "dst_", found.first, DestinationNotFound)
+    known = Endpoint.objects.of(merchant).destinations().select_related("health")
+    return ids.find(destination_id, "dst_", known, DestinationNotFound)
 
 
 @transaction.atomic

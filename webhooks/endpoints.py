@@ -77,8 +77,8 @@ def _check_webhook_limit(merchant: Merchant | None) -> None:
 
 def find(merchant: Merchant, webhook_id: str) -> Endpoint:
     """Find a webhook of the merchant with its health. Raises WebhookNotFound."""
-    found = Endpoint.objects.of(merchant).webhooks().select_related("health").filter(pk=webhook_id)
-    return ids.find(webhook_id, "wh_", found.first, WebhookNotFound)
+    known = Endpoint.objects.of(merchant).webhooks().select_related("health")
+    return ids.find(webhook_id, "wh_", known, WebhookNotFound)
 
 
 def lock(endpoint: Endpoint) -> Endpoint:

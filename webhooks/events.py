@@ -40,8 +40,7 @@ class NewEvent:
 
 def find(*, merchant: Merchant, event_id: str) -> Event:
     """Find an event of the merchant. Raises EventNotFound."""
-    found = Event.objects.filter(id=event_id, merchant=merchant)
-    return ids.find(event_id, "evt_", found.first, EventNotFound)
+    return ids.find(event_id, "evt_", Event.objects.filter(merchant=merchant), EventNotFound)
 
 
 # The id of an endpoint of a merchant, and the event types that it subscribes to.

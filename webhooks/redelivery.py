@@ -55,8 +55,8 @@ def redeliver(endpoint: Endpoint, *, delivery_id: str, now: datetime) -> Deliver
     Raises DeliveryNotFound, DeliveryNotRedeliverable, and what `endpoints.lock` raises.
     """
     endpoint = endpoints.lock(endpoint)
-    found = Delivery.objects.filter(endpoint=endpoint, pk=delivery_id).select_related("event")
-    delivery = ids.find(delivery_id, "dlv_", found.first, DeliveryNotFound)
+    deliveries = Delivery.objects.filter(endpoint=endpoint).select_related("event")
+    delivery = ids.find(delivery_id, "dlv_", deliveries, DeliveryNotFound)
     if endpoint.status != EndpointStatus.ACTIVE:
         raise DeliveryNotRedeliverable()
     return _create_manual_delivery(delivery.event, endpoint, now)

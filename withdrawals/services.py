@@ -72,8 +72,7 @@ def create(
 
 def find(*, merchant: Merchant, withdrawal_id: str) -> Withdrawal:
     """Raises WithdrawalNotFound."""
-    found = Withdrawal.objects.filter(merchant=merchant, pk=withdrawal_id)
-    return ids.find(withdrawal_id, "wd_", found.first, WithdrawalNotFound)
+    return ids.find(withdrawal_id, "wd_", Withdrawal.objects.filter(merchant=merchant), WithdrawalNotFound)
 
 
 def is_in_debt(merchant_id: str) -> bool:

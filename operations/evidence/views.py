@@ -1,11 +1,9 @@
 from django.http import HttpResponse
 from rest_framework.request import Request
 
-from core import ids
 from core.http import api
 from merchants.api import MerchantViewSet, merchant_of
 from operations.evidence import files, openapi as docs, packs
-from payments.errors import PaymentNotFound
 from payments.models import Payment
 
 
@@ -13,7 +11,6 @@ class EvidenceViewSet(MerchantViewSet):
     @docs.retrieve
     def retrieve(self, request: Request, payment_id: str) -> HttpResponse:
         query = api.read_query(docs.retrieve, request)
-        mine = Payment.objects.of(merchant_of(request)).filter(pk=payment_id)
-        payment = ids.find(payment_id, "pay_", mine.first, PaymentNotFound)
+        payment = Payment.objects.of(merchant_of(request)).find(payment_id)
         pack, merchant_id = packs.of_payment(payment.pk), payment.merchant_id
         return files.respond(pack, query["format"], payment.pk, key=merchant_id)

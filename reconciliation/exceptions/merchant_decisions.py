@@ -12,7 +12,6 @@ from audit_trail.acts import ActRefused
 from core import ids
 from core.errors import StateError
 from merchants.models import Merchant
-from payments.errors import PaymentNotFound
 from payments.match_results import OF_PAYMENTS, MatchResult
 from payments.models import OPEN_STATUSES, Payment, PaymentException
 from reconciliation.exceptions import resolutions
@@ -24,16 +23,10 @@ DEFAULT_NOTE = "Decided by the merchant."
 Refused = type[StateError]
 
 
-def find_payment(merchant: Merchant, payment_id: str) -> Payment:
-    """Raises PaymentNotFound."""
-    found = Payment.objects.of(merchant).filter(pk=payment_id)
-    return ids.find(payment_id, "pay_", found.first, PaymentNotFound)
-
-
 def find(merchant: Merchant, payment_id: str, exception_id: str) -> PaymentException:
     """Raises PaymentNotFound, ExceptionNotFound."""
-    payment = find_payment(merchant, payment_id)
-    return ids.find(exception_id, "btx_", payment.exceptions.filter(pk=exception_id).first, ExceptionNotFound)
+    payment = Payment.objects.of(merchant).find(payment_id)
+    return ids.find(exception_id, "btx_", payment.exceptions.all(), ExceptionNotFound)
 
 
 def accept(exception: PaymentException, *, note: str = DEFAULT_NOTE, now: datetime) -> PaymentException:

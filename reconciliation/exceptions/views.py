@@ -59,7 +59,7 @@ class PaymentExceptionViewSet(MerchantViewSet):
     @docs.list_
     def list(self, request: Request, payment_id: str) -> ApiResponse:
         query = api.read_query(docs.list_, request)
-        payment = merchant_decisions.find_payment(merchant_of(request), payment_id)
+        payment = Payment.objects.of(merchant_of(request)).find(payment_id)
         found, start = payment.exceptions.order_by("-reported_at", "-id"), query["offset"]
         shown = [exception_object(each) for each in found[start : start + query["limit"]]]
         return page_response(shown, found.count(), query, "exceptions")

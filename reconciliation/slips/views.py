@@ -3,7 +3,7 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from core import clock, errors, ids
+from core import clock, errors
 from core.http import api, rate_limits
 from core.http.rate_limits import RateLimit
 from core.work import decoders
@@ -11,7 +11,6 @@ from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.errors import RateLimitExceeded
-from payments.errors import PaymentNotFound
 from payments.models import Payment
 from reconciliation.slips import openapi as docs, pictures, verdicts
 from reconciliation.slips.pictures import DecoderBusy, UnreadablePicture
@@ -30,8 +29,7 @@ class SlipViewSet(MerchantViewSet):
         given, merchant = api.read_body(docs.check, request), merchant_of(request)
         payment_id, amount = given.get("payment_id"), given.get("amount")
         if payment_id is not None:
-            mine = Payment.objects.of(merchant).filter(pk=payment_id)
-            ids.find(payment_id, "pay_", mine.first, PaymentNotFound)
+            Payment.objects.of(merchant).find(payment_id)
         rate_limits.check(f"slips:{merchant.id}", RATE, RateLimitExceeded)
         judgment = verdicts.judge(merchant, _texts(request, given), now=clock.now)
 

@@ -39,7 +39,7 @@ class TillCodeViewSet(QrCodeViewSet):
         elif self.action == "expire":  # another method gets 405
             made, qr_code_id = money_in.made_at_tills(Payment.objects.of(merchant)), kwargs["qr_code_id"]
             with shop_fence.reading_for(merchant.id):
-                ids.find(qr_code_id, "qr_", made.filter(pk=ids.of_payment(qr_code_id)).first, QrCodeNotFound)
+                ids.find(qr_code_id, "qr_", made, QrCodeNotFound, key=ids.of_payment(qr_code_id))
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         request._request.user = self.person  # middleware goes on with it
