@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.pages import ReadOnlyAdmin
-from core import money
+from core.console import admin_columns
 from core.console.admin_lists import sandbox_is_test
 from ledger.models import Account, Entry, Journal, PendingEntry
 
@@ -29,6 +29,7 @@ class AccountAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=merchant__id"]
     fields = ["id", "type", "merchant", "rolled_up_balance", "baht"]
     readonly_fields = ["baht"]
+    baht = admin_columns.baht(_("balance"), lambda account: account.held)
 
     def rows_of_mode(self, rows: Any, mode: str) -> Any:
         return _of_mode(rows, mode)
@@ -45,10 +46,6 @@ class AccountAdmin(ReadOnlyAdmin):
         found: QuerySet[Any] = super().get_queryset(request).annotate(held=held)
         return found
 
-    @admin.display(description=_("balance"))
-    def baht(self, account: Any) -> str:
-        return money.display(account.held)
-
     def export_balance(self, account: Any) -> int:
         return int(account.held)
 
@@ -59,10 +56,7 @@ class EntryInline(admin.TabularInline[Any, Any]):
     can_delete = False
     fields = ["account", "baht"]
     readonly_fields = ["baht"]
-
-    @admin.display(description=_("amount"))
-    def baht(self, entry: Entry) -> str:
-        return money.display(entry.amount)
+    baht = admin_columns.baht(_("amount"), lambda entry: entry.amount)
 
 
 @admin.register(Journal)

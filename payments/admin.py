@@ -63,6 +63,8 @@ class PaymentAdmin(ActingAdmin):
     search_fields = ["=id", "^reference", "=bank_reference", "=payment_link_id"]
     scanned_fields = ("amount", "reference", "payer_name", "card_last4", "payer_account")
     search_columns = ("id", "reference", "merchant", "payer", "status_now", "baht", "created_at")
+    received_baht = admin_columns.baht(_("received"), lambda row: row.received if row.completed_at else None)
+    net_baht = admin_columns.baht(_("net"), lambda row: row.net if row.fee else None)
 
     @admin.display(description=_("payer"))
     def payer(self, payment: Payment) -> str | None:
@@ -79,10 +81,6 @@ class PaymentAdmin(ActingAdmin):
 
     def export_net(self, payment: Payment) -> int | None:
         return payment.net
-
-    @admin.display(description=_("received"))
-    def received_baht(self, payment: Payment) -> str | None:
-        return money.display(payment.received) if payment.completed_at else None
 
     @admin.display(description=_("in suspense"))
     def suspense_baht(self, payment: Payment) -> str | None:
@@ -104,16 +102,11 @@ class PaymentAdmin(ActingAdmin):
             amount = gettext("at least %(amount)s") % {"amount": amount}
         return format_html("{}: {}", amount, pages)
 
-    @admin.display(description=_("net"))
-    def net_baht(self, payment: Payment) -> str | None:
-        return money.display(payment.net) if payment.fee and payment.net is not None else None
-
     @admin.display(description=_("settlement"))
     def settlement(self, payment: Payment) -> str | None:
         """The settlement of a card payment, or since when it is on the way."""
         if payment.settlement_id:
-            url = reverse("admin:settlements_settlement_change", args=[quote(payment.settlement_id)])
-            return format_html('<a href="{}">{}</a>', url, admin_columns.copyable(payment.settlement_id))
+            return admin_columns.linked_id(payment.settlement_id)
         if payment.qr_code_id is not None:
             return None
         charge = CardCharge.objects.filter(IS_ON_THE_WAY, pk=payment.pk).first()
@@ -124,10 +117,7 @@ class PaymentAdmin(ActingAdmin):
 
     @admin.display(description=_("payment link"))
     def payment_link(self, payment: Payment) -> str | None:
-        if payment.payment_link_id is None:
-            return None
-        url = reverse("admin:links_paymentlink_change", args=[quote(payment.payment_link_id)])
-        return format_html('<a href="{}">{}</a>', url, admin_columns.copyable(payment.payment_link_id))
+        return admin_columns.linked_id(payment.payment_link_id) if payment.payment_link_id else None
 
     @admin.display(description=_("client's account"))
     def client_account(self, payment: Payment) -> str | None:
@@ -194,19 +184,14 @@ class CardChargeAdmin(ReadOnlyAdmin):
     list_select_related = ["payment"]
     indexed_filters = frozenset({OnTheWayFilter.parameter_name})
     search_fields = ["=payment__id", "=charge_id"]
+    received_baht = admin_columns.baht(
+        _("received"), lambda row: row.payment.received if row.paid_at else None
+    )
+    net_baht = admin_columns.baht(_("net"), lambda row: row.payment.net)
 
     @admin.display(description=_("acquirer"))
     def acquirer_name(self, charge: CardCharge) -> str:
         return str(capfirst(banks.title(charge.acquirer)))
-
-    @admin.display(description=_("received"))
-    def received_baht(self, charge: CardCharge) -> str | None:
-        return money.display(charge.payment.received) if charge.paid_at else None
-
-    @admin.display(description=_("net"))
-    def net_baht(self, charge: CardCharge) -> str | None:
-        net = charge.payment.net
-        return None if net is None else money.display(net)
 
 
 @admin.register(ChargeAnswer)

@@ -9,7 +9,6 @@ from django.utils.translation import gettext, gettext_lazy as _
 
 from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
-from core import money
 from core.console import admin_columns
 from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
@@ -44,16 +43,12 @@ class WithdrawalAdmin(ActingAdmin):
     scanned_fields = ("amount", "reference", "account_last4")
     indexed_filters = frozenset({"hold"})
     object_acts = WITHDRAWAL_ACTS
+    merchant_owes = admin_columns.baht(_("merchant debt"), lambda row: row.debt or None)
 
     @admin.display(description=_("held"))
     def held(self, withdrawal: Withdrawal) -> str | None:
         is_held = withdrawal.status == WithdrawalStatus.PENDING and withdrawal.debt  # type: ignore[attr-defined]
         return admin_columns.badge("held", "Yes") if is_held else None
-
-    @admin.display(description=_("merchant debt"))
-    def merchant_owes(self, withdrawal: Withdrawal) -> str | None:
-        debt: int = withdrawal.debt  # type: ignore[attr-defined]
-        return money.display(debt) if debt else None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Withdrawal]:
         debts = [When(merchant=merchant_id, then=Value(debt)) for merchant_id, debt in ledger.debts().items()]

@@ -4,10 +4,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
-import banks
 from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from console.settlements import summaries
@@ -15,7 +13,7 @@ from core import clock
 from core.console import admin_columns
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
-from payments.admin import AcquirerFilter
+from payments.admin import AcquirerFilter, CardChargeAdmin
 from reconciliation.models import BankTransaction
 from settlements.models import AcquirerTransfer, OpenQuestion, SettledItem, Settlement, SettlementStatus
 from settlements.question_acts import QUESTION_ACTS
@@ -70,10 +68,7 @@ class SummarizedAdmin(ReadOnlyAdmin):
         return OpenQuestion.objects.filter(transfer=row)
 
     net_baht = admin_columns.baht(_("net"), lambda row: row.net_amount)
-
-    @admin.display(description=_("acquirer"))
-    def acquirer_name(self, row: Any) -> str:
-        return str(capfirst(banks.title(row.acquirer)))
+    acquirer_name = CardChargeAdmin.acquirer_name
 
 
 class TransferPageAdmin(SummarizedAdmin):

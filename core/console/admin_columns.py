@@ -36,6 +36,7 @@ EMPTY = "-"
 # The page of what an id names, by the prefix of the id, for columns that are no foreign keys.
 PAGES = {
     "mch": "merchants_merchant", "pay": "payments_payment", "ref": "refunds_refund",
+    "pl": "links_paymentlink", "stl": "settlements_settlement",
     "wd": "withdrawals_withdrawal", "btx": "reconciliation_banktransaction",
 }  # fmt: skip
 UNREADABLE = ("_sealed", "_digest", "_fingerprint")
@@ -87,9 +88,10 @@ def link_to(model: type[Model], key: Any, label: Any) -> Any:
         return label
 
 
-def baht(title: Any, satang: Callable[[Any], int]) -> Any:
-    """A column with an amount of the row that is no field of it."""
-    return admin.display(description=title)(lambda page, row: money.display(satang(row)))
+def baht(title: Any, satang: Callable[[Any], int | None]) -> Any:
+    """A column with an amount of the row, if it has one, that is no field of it."""
+    show = admin.display(description=title)
+    return show(lambda page, row: None if (amount := satang(row)) is None else money.display(amount))
 
 
 def field_of(model: type[Model], name: str) -> Any:
