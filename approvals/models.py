@@ -8,7 +8,7 @@ from django.db.models import F, Q, Sum
 from core import digests, vault
 from core.database import triggers
 from core.database.columns import KeyedRow, PublicId, PublicIdKey, check, known
-from core.database.state_machines import StateMachine
+from core.database.state_machines import LockableRows, StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from merchants.models import Merchant
 
@@ -49,13 +49,9 @@ COUNTED_STATUSES = (ApprovalStatus.WITHIN_LIMITS, ApprovalStatus.WAITING, Approv
 """The statuses that the daily limit counts. Rejected and canceled money did not leave."""
 
 
-class ApprovalQuerySet(models.QuerySet["Approval"]):
+class ApprovalQuerySet(LockableRows["Approval"]):
     def waiting(self) -> "ApprovalQuerySet":
         return self.filter(status=ApprovalStatus.WAITING)
-
-    def locked(self, approval_id: str) -> "Approval":
-        """Return the locked row. Lock the row of its subject before."""
-        return self.select_for_update(no_key=True).get(pk=approval_id)
 
     def outgoing_amount(self, merchant_id: str | None, *, now: datetime) -> int:
         """Return the satang that count against the daily limit. None: money without a merchant."""

@@ -77,10 +77,7 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
 
     def locked(self, payment_id: str) -> "Payment":
         """Lock and return a payment. Every change needs the lock. Raises PaymentNotFound."""
-        try:
-            return self.select_for_update(no_key=True).get(pk=payment_id)
-        except self.model.DoesNotExist:
-            raise PaymentNotFound(id=payment_id) from None
+        return self.select_for_update(no_key=True).find(payment_id)
 
     def with_status(self, status: str, now: datetime) -> "PaymentQuerySet":
         """Return the payments with this status at `now`, see `Payment.status_at`."""

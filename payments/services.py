@@ -154,7 +154,7 @@ def add_payer_details(payment: Payment, payer: Payer, *, now: datetime) -> None:
 
 def lift_hold(merchant: Merchant, payment_id: str, *, now: datetime) -> Payment:
     """End the hold of a payment: the merchant knows its payer. Raises PaymentNotFound, PaymentNotHeld."""
-    payment = Payment.objects.of(merchant).select_for_update(no_key=True).find(payment_id)
+    payment = Payment.objects.of(merchant).locked(payment_id)
     if payment.hold is None:
         raise PaymentNotHeld()
     payment.merchant = merchant

@@ -8,7 +8,7 @@ from django.db.models import F, Q
 from core import digests, vault
 from core.database import triggers
 from core.database.columns import CausedRow, KeyedRow, PublicIdKey, RawJson, check, known
-from core.database.state_machines import StateMachine
+from core.database.state_machines import LockableRows, StateMachine
 from counts.lists import CountedList
 from merchants.models import Merchant
 from payments.models import Payment
@@ -68,15 +68,11 @@ class RefundReversal(KeyedRow):
         ]
 
 
-class RefundQuerySet(models.QuerySet["Refund"]):
+class RefundQuerySet(LockableRows["Refund"]):
     def awaiting_destination(self, payment: Payment) -> "RefundQuerySet":
         """Return locked rows, the oldest first. Lock the payment before."""
         waiting = self.filter(payment=payment, status=RefundStatus.PENDING, route="")
         return waiting.select_for_update(no_key=True).order_by("id")
-
-    def locked(self, refund_id: str) -> "Refund":
-        """Return the locked row. Lock its payment before."""
-        return self.select_for_update(no_key=True).get(pk=refund_id)
 
 
 class Refund(StateMachine, CausedRow):

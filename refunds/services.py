@@ -16,7 +16,6 @@ from ledger.journal_types import JournalType
 from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from payments import cards, services as payments
-from payments.errors import PaymentNotFound
 from payments.models import Payment
 from refunds import completion, destinations
 from refunds.completion import ledger_fields
@@ -51,8 +50,6 @@ def create(
     TooManyPendingRefunds, PartialRefundNotSupported, BankNotConfigured, PayoutAccountNotAllowed,
     PayoutAccountTooNew, InsufficientFunds.
     """
-    if not ids.looks_right(payment_id, "pay_"):
-        raise PaymentNotFound(id=payment_id)
     payment = Payment.objects.of(merchant).locked(payment_id)
     pending = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING)
     if payment.amount_refunding and pending.count() >= MAX_PENDING_REFUNDS:

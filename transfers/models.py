@@ -11,7 +11,7 @@ from banks import TransferOrder, TransferPurpose
 from core import digests, vault
 from core.database import rows, triggers
 from core.database.columns import CausedRow, PublicId, PublicIdKey, check, known
-from core.database.state_machines import StateMachine
+from core.database.state_machines import LockableRows, StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from transfers.safe_mode_models import DatabaseIdentity, DatabaseMark, SafeMode, SafeModeCause
 
@@ -55,7 +55,7 @@ SELECT route FROM known WHERE EXISTS (
 """
 
 
-class TransferQuerySet(models.QuerySet["Transfer"]):
+class TransferQuerySet(LockableRows["Transfer"]):
     def due(self, purpose: TransferPurpose, route: str, now: datetime) -> "TransferQuerySet":
         due = self.filter(purpose=purpose, route=route, state__in=OPEN_STATES, due_at__lte=now)
         return due.order_by("due_at")
@@ -77,10 +77,6 @@ class TransferQuerySet(models.QuerySet["Transfer"]):
     def cancelable(self, order_ids: Collection[str]) -> "TransferQuerySet":
         """Those of the orders that no bank has yet."""
         return self.filter(pk__in=order_ids, state__in=CANCELABLE_STATES)
-
-    def locked(self, order_id: str) -> "Transfer":
-        """Return the row and lock it. Handlers lock the payment and their own row before."""
-        return self.select_for_update(no_key=True).get(pk=order_id)
 
 
 class Transfer(DigestedRow, StateMachine):

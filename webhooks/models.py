@@ -12,6 +12,7 @@ from django.db.models import Q
 from core import request_context, vault
 from core.database import triggers
 from core.database.columns import CausedRow, KeyedRow, PublicId, PublicIdKey, check, known
+from core.database.state_machines import LockableRows
 from merchants.models import Merchant
 from webhooks import bodies
 
@@ -52,7 +53,7 @@ ReplacedSecret = tuple[str, datetime]
 """A secret, and when its signatures end."""
 
 
-class EndpointQuerySet(models.QuerySet["Endpoint"]):
+class EndpointQuerySet(LockableRows["Endpoint"]):
     def of(self, merchant: Merchant | None) -> "EndpointQuerySet":
         """Webhooks and destinations. None: those of the operator."""
         return self.filter(merchant=merchant, deleted_at=None)
@@ -62,10 +63,6 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
 
     def destinations(self) -> "EndpointQuerySet":
         return self.exclude(type=EndpointType.WEBHOOK)
-
-    def locked(self, endpoint_id: str) -> "Endpoint":
-        """Return the locked row. It is locked before the health and the deliveries of the endpoint."""
-        return self.select_for_update(no_key=True).get(pk=endpoint_id)
 
 
 class Endpoint(models.Model):

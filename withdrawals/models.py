@@ -8,7 +8,7 @@ from django.db.models import Q
 from core import digests, vault
 from core.database import triggers
 from core.database.columns import PublicIdKey, RawJson, check, known
-from core.database.state_machines import StateMachine
+from core.database.state_machines import LockableRows, StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from core.failures import RETURNED_BY_BANK
 from counts.lists import CountedList
@@ -28,14 +28,10 @@ class WithdrawalPendingReason(models.TextChoices):
     NEGATIVE_BALANCE = "negative_balance"  # held while the merchant has a debt
 
 
-class WithdrawalQuerySet(models.QuerySet["Withdrawal"]):
+class WithdrawalQuerySet(LockableRows["Withdrawal"]):
     def held(self, debts: Mapping[str, int]) -> "WithdrawalQuerySet":
         """Withdrawals that wait until their merchant has no debt. debts: from `ledger.debts`."""
         return self.filter(status=WithdrawalStatus.PENDING, merchant__in=list(debts))
-
-    def locked(self, withdrawal_id: str) -> "Withdrawal":
-        """Return the locked row."""
-        return self.select_for_update(no_key=True).get(pk=withdrawal_id)
 
 
 class Withdrawal(DigestedRow, StateMachine):

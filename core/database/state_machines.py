@@ -8,6 +8,14 @@ from django.db import models
 from core.database import rows
 from core.database.columns import KeyedRow
 
+Row = TypeVar("Row", bound=models.Model)
+
+
+class LockableRows(models.QuerySet[Row]):
+    def locked(self, key: str) -> Row:
+        """The row, under its lock. The caller has the locks that come before it (`tests/lock_order.py`)."""
+        return self.select_for_update(no_key=True).get(pk=key)
+
 
 class IllegalTransition(Exception):
     """The table of transitions does not allow this change. The text has the object's id and both states."""

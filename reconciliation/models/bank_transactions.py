@@ -11,7 +11,7 @@ from django.db.models.functions import Collate, Lower
 from core import digests, vault
 from core.database import triggers
 from core.database.columns import PublicIdKey, SealedText, check, known
-from core.database.state_machines import StateMachine
+from core.database.state_machines import LockableRows, StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from merchants.models import Merchant
 from payments import exceptions
@@ -62,7 +62,7 @@ IS_MATCHED = Q(matched_at__isnull=False)
 CREDITED = Q(match_result="applied") | Q(resolution_state__in=["accepted", "attached"])
 
 
-class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
+class BankTransactionQuerySet(LockableRows["BankTransaction"]):
     def not_matched(self) -> "BankTransactionQuerySet":
         return self.filter(match_result=MatchResult.PENDING)
 
@@ -74,10 +74,6 @@ class BankTransactionQuerySet(models.QuerySet["BankTransaction"]):
     def credited(self) -> "BankTransactionQuerySet":
         """Return bank transactions that made a payment succeed."""
         return self.filter(CREDITED)
-
-    def locked(self, bank_transaction_id: str) -> "BankTransaction":
-        """Return the locked row. Lock its payment first."""
-        return self.select_for_update(no_key=True).get(pk=bank_transaction_id)
 
     def locked_with_payment(self, bank_transaction_id: str) -> "BankTransaction":
         """Lock its payment, then the row. Another report of the same money cannot pay it meanwhile."""
