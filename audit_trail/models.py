@@ -80,7 +80,7 @@ class UnchainedRecord(KeyedRow):
         triggers = [no_truncate("unchained records wait for their link")]
 
 
-class ChainLink(KeyedRow):
+class ChainLink(models.Model):
     """A record's place in the hash chain. Its hash covers the record and the hash of the link before."""
 
     number = models.BigIntegerField(primary_key=True)
@@ -96,3 +96,6 @@ class ChainLink(KeyedRow):
             check("chainlink_number_positive", Q(number__gte=1)),
         ]
         triggers = [append_only("the chain of the audit trail is append-only")]
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.hash}"

@@ -28,7 +28,8 @@ def act_form(**values: Any) -> dict[str, Any]:
 def send_act(client: Client, model: type[Model], key: Any, slug: str, **values: Any) -> HttpResponse:
     """Send the form of an act on a row, and follow to the next page."""
     page = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_act", args=[quote(key), slug])
-    return client.post(page, act_form(**values), follow=True)
+    answer: Any = client.post(page, act_form(**values), follow=True)
+    return answer
 
 
 def run_act(client: Client, model: type[Model], key: Any, slug: str, **values: Any) -> str:

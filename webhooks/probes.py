@@ -55,9 +55,7 @@ def probe(endpoint: Endpoint, *, now: datetime) -> int | None:
             except BulkheadFull:
                 raise TooManyProbes(retry_after=1) from None
             if settings.RATE_LIMIT:
-                decision = rate_limits.consume(f"probes:{merchant.id}", RATE_PER_MERCHANT)
-                if decision is not None and not decision.allowed:
-                    raise TooManyProbes(retry_after=decision.retry_after)
+                rate_limits.check(f"probes:{merchant.id}", RATE_PER_MERCHANT, TooManyProbes)
             try:
                 held.enter_context(_slots.hold("", total=limit, share=limit, wait_seconds=WAIT_SECONDS))
             except BulkheadFull:
