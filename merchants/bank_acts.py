@@ -68,15 +68,15 @@ def _acts_of(bank: str) -> tuple[ObjectAct, ...]:
     )
     return (
         act(
-            slug=f"connect-{bank}",
-            label=format_lazy(gettext_lazy("Connect to {bank}"), bank=title),
+            f"connect-{bank}",
+            format_lazy(gettext_lazy("Connect to {bank}"), bank=title),
             explain=_about(CONNECT, bank),
             is_possible=lambda merchant, now: merchant.mode == Mode.LIVE and not merchant.bank,
             form=form_of(bank, is_renewal=False),
         ),
         act(
-            slug=f"standby-{bank}",
-            label=format_lazy(gettext_lazy("Connect {bank} as the stand-by"), bank=title),
+            f"standby-{bank}",
+            format_lazy(gettext_lazy("Connect {bank} as the stand-by"), bank=title),
             explain=_about(STANDBY, bank),
             is_possible=lambda merchant, now: (
                 merchant.mode == Mode.LIVE and merchant.bank not in ("", bank) and not merchant.standby_bank
@@ -84,8 +84,8 @@ def _acts_of(bank: str) -> tuple[ObjectAct, ...]:
             form=form_of(bank, is_renewal=False),
         ),
         act(
-            slug=f"renew-{bank}",
-            label=format_lazy(gettext_lazy("Renew the connection to {bank}"), bank=title),
+            f"renew-{bank}",
+            format_lazy(gettext_lazy("Renew the connection to {bank}"), bank=title),
             explain=_about(RENEW, bank),
             is_possible=lambda merchant, now: bank in (merchant.bank, merchant.standby_bank),
             form=form_of(bank, is_renewal=True),

@@ -1,13 +1,11 @@
 """What staff can do to the nightly payout of a merchant, on its page."""
 
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from django import forms
 from django.core.validators import MaxValueValidator
-from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from approvals.models import PayoutAccount
@@ -66,10 +64,6 @@ def _accounts(merchant: Merchant) -> Any:
     return PayoutAccount.objects.filter(merchant=merchant, removed_at=None).order_by("added_at", "id")
 
 
-def _about(text: Promise) -> Callable[[Merchant], str]:
-    return lambda merchant: str(text) % {"name": merchant.name}
-
-
 def _set(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
     payouts.change(merchant, {name: values[name] for name in TERMS}, now=now)
 
@@ -88,27 +82,22 @@ _act = partial(
     ObjectAct,
     act=Act.PAYOUT_SCHEDULE_CHANGED,
     permission="withdrawals.change_payoutschedule",
+    words={"name": "name"},
     is_recorded_by_service=True,
 )
 PAYOUT_SCHEDULE_ACTS = (
     _act(
         "set-nightly-payout", _("Set the nightly payout"),
-        explain=_about(
-            _(
-                "From the next such time on, the whole balance of %(name)s above the float goes to the "
-                "account, and nobody has to ask for it. Above the limits it waits for a second person. You "
-                "cannot be that person."
-            )
+        explain=_(
+            "From the next such time on, the whole balance of %(name)s above the float goes to the account, "
+            "and nobody has to ask for it. Above the limits it waits for a second person. You cannot be "
+            "that person."
         ),
-        run=_set,
-        is_possible=lambda merchant, now: _accounts(merchant).exists(), form=PayoutScheduleForm,
+        run=_set, is_possible=lambda merchant, now: _accounts(merchant).exists(), form=PayoutScheduleForm,
     ),
     _act(
         "stop-nightly-payout", _("Stop the nightly payout"),
-        explain=_about(
-            _("%(name)s gets no more nightly payouts. Withdrawals that were made stay as they are.")
-        ),
-        run=_stop,
-        is_possible=_is_on, is_dangerous=True,
+        explain=_("%(name)s gets no more nightly payouts. Withdrawals that were made stay as they are."),
+        run=_stop, is_possible=_is_on, is_dangerous=True,
     ),
 )  # fmt: skip

@@ -40,14 +40,11 @@ class RefundForm(ReasonForm):
 
 def _explain_refund(payment: Payment) -> str:
     values = {"left": money.display(payment.refundable_amount), "received": money.display(payment.received)}
-    return (
-        _(
-            "Up to %(left)s of %(received)s goes back to the payer, and leaves the merchant's balance. "
-            "A refund that the bank has got cannot be canceled. "
-            "Above the limit a second person must approve it."
-        )
-        % values
+    text = _(
+        "Up to %(left)s of %(received)s goes back to the payer, and leaves the merchant's balance. A refund "
+        "that the bank has got cannot be canceled. Above the limit a second person must approve it."
     )
+    return text % values
 
 
 def _expire(payment: Payment, values: dict[str, Any], now: datetime) -> None:
