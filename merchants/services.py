@@ -149,7 +149,7 @@ def revoke_key(*, key_id: str, now: datetime) -> ApiKey:
 
 
 def set_policy(merchant_id: str, **policy: object) -> None:
-    """Set one of POLICIES. It applies from now on. Raises ActRefused for the proof page of a test merchant."""
+    """Set one of POLICIES from now on. Raises ActRefused for the proof page of a test merchant."""
     (name,) = policy
     merchant = Merchant.objects.get(pk=merchant_id)
     if name == "shows_proof" and merchant.mode != Mode.LIVE:

@@ -90,7 +90,7 @@ class NarrowedPages:
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if request.method == "POST":
             raise PermissionDenied
-        shown: Any = super().changelist_view(request, extra_context)  # type: ignore[misc]
+        shown: HttpResponse = super().changelist_view(request, extra_context)  # type: ignore[misc]
         if not self.export_columns:
             (getattr(shown, "context_data", None) or {}).pop("export", None)
         return shown

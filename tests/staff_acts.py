@@ -29,7 +29,7 @@ def send_act(client: Client, model: type[Model], key: Any, slug: str, **values: 
     """Send the form of an act on a row, and follow to the next page."""
     page = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_act", args=[quote(key), slug])
     answer: Any = client.post(page, act_form(**values), follow=True)
-    return answer
+    return answer  # type: ignore[no-any-return]
 
 
 def run_act(client: Client, model: type[Model], key: Any, slug: str, **values: Any) -> str:

@@ -1,4 +1,4 @@
-"""Column types that several apps share."""
+"""Column types, CHECKs and indexes that several apps share."""
 
 from typing import Any
 

@@ -13,8 +13,7 @@ from django.test import Client
 from core import clock
 from merchants.models import Merchant
 from operations.models import DailyClose, ProofDay
-from reconciliation.matching import intake
-from reconciliation.matching import services as matching
+from reconciliation.matching import intake, services as matching
 from reconciliation.models import BankTransaction, ReportSource
 from tests.conftest import SandboxBankClient, Shop
 from tests.operations.evidence.builders import close_day
