@@ -1,9 +1,12 @@
 """Console pages of merchants, API keys and bank connections."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path
+from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_lazy as _
 
 import banks
@@ -14,7 +17,7 @@ from core.console.admin_filters import MAX_LENGTH
 from merchants import admin_filters, bank_connections
 from merchants.bank_acts import BANK_ACTS
 from merchants.merchant_acts import KEY_ACTS, MERCHANT_ACTS, NEW_MERCHANT_ACTS
-from merchants.models import ApiKey, BankConnection
+from merchants.models import ApiKey, BankConnection, Merchant
 
 
 class MerchantAdmin(ActingAdmin):
@@ -38,6 +41,12 @@ class MerchantAdmin(ActingAdmin):
     sortable_by = ("name", "created_at")
     list_acts = NEW_MERCHANT_ACTS
     object_acts = MERCHANT_ACTS + BANK_ACTS
+
+    @admin.display(description=_("Proof page"))
+    def proof_page(self, merchant: Merchant) -> Any:
+        if not merchant.shows_proof:
+            return gettext("not public")
+        return format_html('<a href="/proof/{0}">/proof/{0}</a>', merchant.pk)
 
     def get_urls(self) -> list[URLPattern]:
         suggest = self.admin_site.admin_view(self.suggest)

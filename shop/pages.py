@@ -211,7 +211,7 @@ _register(
     sortable_by=(),
     fields=[
         *("name", "mode", "late_money", "refuses_open_reference", "holds_payers", "page_origins"),
-        *("tax_id", "tax_branch", "withholds_tax", "shows_proof", "created_at", "suspended_at"),
+        *("tax_id", "tax_branch", "withholds_tax", "proof_page", "created_at", "suspended_at"),
     ],
     object_acts=MERCHANT_ACTS + PAYOUT_ACTS + PAYOUT_SCHEDULE_ACTS,
     page_context=_of_merchant,

@@ -75,7 +75,7 @@ class MerchantPageAdmin(MerchantAdmin):
     object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + fee_acts.FEE_ACTS + PAYOUT_ACTS
     object_acts += PAYOUT_SCHEDULE_ACTS
     fields = (
-        *("mode", "late_money", "may_withdraw_unsettled", "refuses_open_reference", "shows_proof"),
+        *("mode", "late_money", "may_withdraw_unsettled", "refuses_open_reference", "proof_page"),
         *("holds_payers", "page_origins", "tax_id", "tax_branch", "withholds_tax", "created_at"),
     )
 

@@ -156,7 +156,7 @@ def test_sealing_commands_check_the_encryption_keys() -> None:
         ),
         *("write_roles", "daily_close", "close_month", "messages", "open_references", "page_origins"),
         *("compare_orders", "pause_transfers", "resume_transfers", "database_roles", "migrate"),
-        *("create_merchant", "issue_key", "revoke_key", "roll_key", "reconcile", "proof"),
+        *("create_merchant", "issue_key", "revoke_key", "roll_key", "reconcile", "proof", "shadow"),
         *("sandbox_bank", "sandbox_transfer"),
     }
     own = {"reseal"}  # it tries each row with all keys

@@ -374,8 +374,10 @@ def test_page_only_reads(proof: ProofShop) -> None:
 def test_staff_and_the_owner_switch_it_and_a_manager_cannot(proof: ProofShop) -> None:
     staff, owner = staff_client("somsri", "view_merchant", "set_proof"), person_of(proof.shop)
     path = f"/shop/merchants/merchant/{quote(proof.shop.merchant.pk)}/do"
-    run_act(staff, Merchant, proof.shop.merchant.pk, "publish-proof")
-    assert Merchant.objects.get().shows_proof
+    page = run_act(staff, Merchant, proof.shop.merchant.pk, "publish-proof")
+    link = f'href="/proof/{proof.shop.merchant.pk}"'
+    assert (Merchant.objects.get().shows_proof, link in page) == (True, True)
+    assert link in owner.get(path.removesuffix("do") + "change/").content.decode()
     assert owner.post(f"{path}/withdraw-proof/", act_form()).status_code == 302
     assert not Merchant.objects.get().shows_proof
     manager = person_of(proof.shop, ShopRole.MANAGER)
