@@ -112,7 +112,7 @@ COMPILE := --quiet --universal --generate-hashes --python-version 3.11 --no-head
 beside = $(addprefix -c ,$(1)) $$(sed -n 's/^\([^=]*\)==.*/--no-emit-package \1/p' $(1))
 
 # Only what is committed goes in.
-package: $(VENV)/.dev ## Build wheel, sdist, their list of packages and the plug-ins for WooCommerce and Medusa of REVISION (HEAD) into DIST (dist)
+package: $(VENV)/.dev ## Build wheel, sdist, their list of packages and the plug-ins for WooCommerce, Odoo and Medusa of REVISION (HEAD) into DIST (dist)
 	@# From a folder of its own: two of these may run at once.
 	mkdir -p "$(DIST)" && dist=$$(cd "$(DIST)" && pwd) && from=$$(mktemp -d) && trap 'rm -rf "$$from"' EXIT && here=$$(pwd) && \
 	git archive $(REVISION) | tar -x -C "$$from" && cd "$$from" && "$$here/$(PY)" -m hatchling build -d "$$dist" && \
@@ -125,6 +125,7 @@ package: $(VENV)/.dev ## Build wheel, sdist, their list of packages and the plug
 	mkdir -p $$client && cp -r package.json dist cjs $$client && cd ../medusa && judge typescript/bin/tsc --noCheck && \
 	"$$here"/$(NPM) pack --ignore-scripts --pack-destination "$$dist"
 	git archive --format=zip --prefix=thai-qr-payments/ -o "$(DIST)/thai-qr-payments-woocommerce.zip" $(REVISION):clients/woocommerce
+	git archive --format=zip --prefix=payment_thai_qr/ -o "$(DIST)/thai-qr-payments-odoo.zip" $(REVISION):clients/odoo/payment_thai_qr
 
 REVISION := HEAD
 DIST := dist

@@ -1,6 +1,7 @@
 """A proxy in front of the service that loses answers, refuses or cuts connections, for clients that retry."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import requests
 
@@ -28,6 +29,25 @@ class FlawedProxy(Receiver):
         )
         kept = {"Content-Type": answer.headers.get("Content-Type", "application/json")}
         return Reply(answer.status_code, kept, answer.content)
+
+
+class ProxyWithoutEvents(FlawedProxy):
+    """Answers nothing about events unless a test reads them, so that a job changes nothing in between."""
+
+    reads = False
+
+    def reply_to(self, request: ReceivedRequest) -> Script:
+        if request.path.startswith("/v1/events") and not self.reads:
+            return Reply(503)
+        return super().reply_to(request)
+
+    @contextmanager
+    def with_events(self) -> Iterator[None]:
+        self.reads = True
+        try:
+            yield
+        finally:
+            self.reads = False
 
 
 def forwards(proxy: FlawedProxy, request: ReceivedRequest) -> Script:

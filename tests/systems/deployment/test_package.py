@@ -78,6 +78,13 @@ def test_plugin_for_woocommerce_is_one_folder_that_wordpress_takes(dist: Path) -
     assert found == {name.replace("clients/woocommerce/", "thai-qr-payments/") for name in tracked}
 
 
+def test_module_for_odoo_is_one_folder_of_its_name(dist: Path) -> None:
+    with zipfile.ZipFile(dist / "thai-qr-payments-odoo.zip") as opened:
+        found = {name for name in opened.namelist() if not name.endswith("/")}
+    tracked = {name for name in tracked_files() if name.startswith("clients/odoo/payment_thai_qr/")}
+    assert found == {name.removeprefix("clients/odoo/") for name in tracked}
+
+
 def test_plugin_for_medusa_holds_its_client(dist: Path) -> None:
     judges.require(judges.TYPESCRIPT)
     manifest = json.loads((ROOT / "clients" / "medusa" / "package.json").read_text())

@@ -12,10 +12,9 @@ import requests
 
 from tests.browser.conftest import browser, playwright_driver, stack
 from tests.flows.conftest import ShopClient
-from tests.flows.flawed_proxy import FlawedProxy
+from tests.flows.flawed_proxy import ProxyWithoutEvents
 from tests.stack import Stack, wait_until
 from tests.systems.medusa.medusa import Medusa, medusa_folder, running_shop
-from tests.webhook_receiver import ReceivedRequest, Reply, Script
 
 __all__ = ["browser", "playwright_driver", "stack"]
 SCOPES = ("payments:write", "payments:read", "refunds:write")
@@ -25,25 +24,6 @@ BACK = "https://shop.example/thanks"
 AMOUNT = 15_025
 """Satang: the price of the product."""
 ORDER_FIELDS = "id,display_id,status,payment_status,cart.id,payment_collections.payments.*,transactions.*"
-
-
-class Proxy(FlawedProxy):
-    """Answers nothing about events unless a test reads them, so that the job changes nothing in between."""
-
-    reads = False
-
-    def reply_to(self, request: ReceivedRequest) -> Script:
-        if request.path.startswith("/v1/events") and not self.reads:
-            return Reply(503)
-        return super().reply_to(request)
-
-    @contextmanager
-    def with_events(self) -> Iterator[None]:
-        self.reads = True
-        try:
-            yield
-        finally:
-            self.reads = False
 
 
 @dataclass
@@ -67,7 +47,7 @@ class Shop:
 
     medusa: Medusa
     client: ShopClient
-    proxy: Proxy
+    proxy: ProxyWithoutEvents
     stack: Stack
     key: str
     webhook: str = ""
@@ -199,7 +179,7 @@ def shop(packages: Path, stack: Stack, tmp_path_factory: pytest.TempPathFactory)
     client = ShopClient(stack.base_url, made["secret_key"], made["merchant_id"])
     key = new_key(stack, made["merchant_id"])
     folder: Path = tmp_path_factory.mktemp("medusa")
-    with Proxy.running() as proxy:
+    with ProxyWithoutEvents.running() as proxy:
         proxy.target, proxy.flaws = stack.base_url, []
         options = {"THAIQR_BASE_URL": proxy.base_url, "THAIQR_API_KEY": key, "THAIQR_WEBHOOK_SECRET": SECRET}
         with running_shop(packages, folder, **options) as medusa:

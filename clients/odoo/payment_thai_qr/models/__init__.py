@@ -1,0 +1,1 @@
+from . import payment_provider, payment_transaction
