@@ -78,7 +78,9 @@ def take(key_id: str) -> RateLimitResult | None:
     if settings.RATE_LIMIT == 0:
         return None
     rate = RateLimit(settings.RATE_LIMIT, settings.RATE_LIMIT_BURST)
-    return _limiter.take(key_id, rate, lease_size(rate.burst, settings.WEB_WORKERS))
+    # What is taken and not used is lost each second, so it must be little of the rate too.
+    burst = min(rate.burst, int(2 * rate.per_second))
+    return _limiter.take(key_id, rate, lease_size(burst, settings.WEB_WORKERS))
 
 
 def lease_size(burst: int, processes: int) -> int:

@@ -108,11 +108,23 @@ def test_processes_of_a_machine_hold_at_most_five_percent_of_a_burst(
 
 
 @pytest.mark.slow
-def test_process_asks_redis_once_for_each_lease(settings: Settings, redis_commands: list[str]) -> None:
-    settings.RATE_LIMIT, settings.RATE_LIMIT_BURST, settings.WEB_WORKERS = 1 / INTERVAL, 760, 2
-    rooms = [key_rate_limit.take("leased") for _ in range(760)]
+def test_process_asks_redis_once_for_each_lease(redis_commands: list[str]) -> None:
+    limiter, rate = KeyRateLimiter(), RateLimit(1 / INTERVAL, 760)
+    rooms = [limiter.take("leased", rate, key_rate_limit.lease_size(760, 2)) for _ in range(760)]
     assert [room.remaining for room in rooms if room is not None] == list(range(759, -1, -1))
     assert len(redis_commands) == 760 / 20
+
+
+@pytest.mark.slow
+def test_slow_client_keeps_a_burst_that_is_large_beside_the_rate(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of its requests comes after the rest of the one before was lost."""
+    settings.RATE_LIMIT, settings.RATE_LIMIT_BURST, settings.WEB_WORKERS = 10, 1000, 1
+    monkeypatch.setattr(key_rate_limit, "LEASE_SECONDS", -1.0)
+    rooms = [key_rate_limit.take("slow") for _ in range(10)]
+    assert rooms[-1] is not None
+    assert rooms[-1].remaining >= 980
 
 
 def test_two_processes_together_never_pass_the_rate_limit(settings: Settings) -> None:
