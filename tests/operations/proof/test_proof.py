@@ -395,3 +395,12 @@ def test_test_merchant_has_no_proof_page(shop: Shop) -> None:
     )
     assert "Only a live merchant has a proof page." in shown
     assert not Merchant.objects.get().shows_proof
+
+
+def test_forged_document_prints_nothing_else(proof: ProofShop, tmp_path: Path) -> None:
+    file, thaiqr = tmp_path / "proof.json", CommandLine("", "http://127.0.0.1:1", tmp_path)
+    for text in ("[/red]", "[conceal]hidden[/conceal]"):
+        body = json.dumps({"kind": "proof", "version": 1, "day": text})
+        signed = {"body": body, "signature": signing.sign(body), "public_key": signing.public_key()}
+        file.write_text(json.dumps(signed))
+        assert text in thaiqr.ok("verify", str(file)).stdout

@@ -48,4 +48,4 @@ def _show(output: Output, json: bool, data: dict[str, Any], *lines: str) -> None
     if json:
         output.data(data)
     for line in () if json else lines:
-        output.console.print(line, soft_wrap=True, highlight=False)
+        output.say(line)  # without markup: somebody else wrote the file
