@@ -31,7 +31,7 @@ WITH payment AS (
         count(*) OVER () AS number
     FROM due WHERE posted_at IS NOT NULL
 ), audited AS (
-    SELECT ended_at, differences, row_number() OVER (ORDER BY ended_at DESC) AS rank FROM operations_jobrun
+    SELECT ended_at, differences, row_number() OVER (ORDER BY started_at DESC) AS rank FROM operations_jobrun
     WHERE job = 'audit' AND length(error) = 0 AND ended_at IS NOT NULL AND NOT ended_at > %(closed_at)s
 ), record AS (
     SELECT number, record.* FROM audit_trail_chainlink JOIN audit_trail_auditrecord AS record ON record.id = record_id
@@ -44,7 +44,7 @@ SELECT (SELECT count(*) FROM credited), (SELECT count(*) FROM posted),
     (SELECT span FROM posted WHERE rank = ceil(number * 0.95)),
     (SELECT count(*) FROM lost WHERE source = 'inquiry'), (SELECT count(*) FROM lost WHERE source = 'statement'),
     (SELECT span FROM lost WHERE rank = ceil(number * 0.5)), (SELECT span FROM lost WHERE rank = number),
-    (SELECT max(ended_at) FROM audited), (SELECT differences FROM audited WHERE rank = 1),
+    (SELECT ended_at FROM audited WHERE rank = 1), (SELECT differences FROM audited WHERE rank = 1),
     (SELECT max(created_at) FROM record WHERE act = 'restore_drilled' AND id = (SELECT max(id) FROM drilled)),
     (SELECT created_at FROM record WHERE number::text = (
         SELECT object_id FROM record WHERE id = (SELECT max(id) FROM drilled)))

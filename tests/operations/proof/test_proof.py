@@ -404,3 +404,15 @@ def test_forged_document_prints_nothing_else(proof: ProofShop, tmp_path: Path) -
         signed = {"body": body, "signature": signing.sign(body), "public_key": signing.public_key()}
         file.write_text(json.dumps(signed))
         assert text in thaiqr.ok("verify", str(file)).stdout
+
+
+def test_audits_at_the_same_time_are_counted_the_same(proof: ProofShop, noon: datetime) -> None:
+    for began, ended in ((-5, -1), (-4, -3)):
+        JobRun.objects.create(
+            job=NightlyJob.AUDIT,
+            started_at=noon + timedelta(hours=began),
+            ended_at=noon + timedelta(hours=ended),
+            differences=-began,
+        )
+    proof.close(noon)
+    assert list(recount.differences(proof.proof())) == []
