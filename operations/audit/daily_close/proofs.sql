@@ -12,7 +12,7 @@ WITH paid AS MATERIALIZED (
         FROM webhooks_delivery AS delivery
         JOIN webhooks_endpoint AS endpoint ON endpoint.id = delivery.endpoint_id
         LEFT JOIN webhooks_deliveryattempt AS attempt ON attempt.delivery_id = delivery.id
-            AND attempt.started_at >= %(start)s AND attempt.started_at < %(until)s
+            AND attempt.started_at >= %(since)s AND attempt.started_at < %(until)s
         WHERE delivery.event_id = event.id AND delivery.manual_number = 0 AND endpoint.type = 'webhook'
     ) AS sent
     LEFT JOIN LATERAL (

@@ -416,3 +416,15 @@ def test_audits_at_the_same_time_are_counted_the_same(proof: ProofShop, noon: da
         )
     proof.close(noon)
     assert list(recount.differences(proof.proof())) == []
+
+
+def test_webhook_of_a_host_whose_clock_is_behind_is_counted_the_same(
+    proof: ProofShop, noon: datetime
+) -> None:
+    proof.webhook()
+    midnight = noon - timedelta(hours=12)
+    for number in range(20):
+        at = midnight + number * SECOND / 10
+        proof.pay(at - SECOND, after=SECOND, posted=[SECOND - timedelta(milliseconds=50)])
+    proof.close(noon)
+    assert list(recount.differences(proof.proof())) == []
