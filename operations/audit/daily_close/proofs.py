@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from audit_trail.acts import Act
+from audit_trail.models import AuditRecord
 from core import clock
 from core.database import rows
 from merchants.models import Merchant
@@ -88,10 +90,14 @@ def _span(span: timedelta | None) -> int | None:
 
 
 def write(close: DailyClose) -> None:
-    """Sign the day for each merchant that publishes it, in the transaction of the close."""
+    """Sign the day for each merchant that publishes it, in the transaction of the close.
+
+    A choice is for the days from that of the choice on, however late they are closed.
+    """
     chosen = Merchant.objects.filter(shows_proof=True, suspended_at=None, moved_at=None).order_by("pk")
+    later = AuditRecord.objects.filter(act=Act.PROOF_SWITCHED, created_at__gte=bounds(close.day)[1])
     closed = orjson.loads(close.body)
-    for id in chosen.values_list("pk", flat=True):
+    for id in chosen.exclude(pk__in=later.values("merchant_id")).values_list("pk", flat=True):
         body = orjson.dumps(document(id, close, closed, count(id, close.day, closed))).decode()
         made = ProofDay(merchant_id=id, day=close.day, close=close, body=body, signature=signing.sign(body))
         made.save(force_insert=True)

@@ -428,3 +428,18 @@ def test_webhook_of_a_host_whose_clock_is_behind_is_counted_the_same(
         proof.pay(at - SECOND, after=SECOND, posted=[SECOND - timedelta(milliseconds=50)])
     proof.close(noon)
     assert list(recount.differences(proof.proof())) == []
+
+
+def test_day_before_the_choice_stays_unpublished(proof: ProofShop, noon: datetime) -> None:
+    """The key came late, so the day is closed after the choice."""
+    for number in range(20):
+        proof.pay(noon + number * SECOND)
+    run_act(
+        staff_client("somsri", "view_merchant", "set_proof"),
+        Merchant,
+        proof.shop.merchant.pk,
+        "publish-proof",
+    )
+    assert Merchant.objects.get().shows_proof
+    close_day(noon)
+    assert not ProofDay.objects.exists()
