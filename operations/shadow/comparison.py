@@ -35,8 +35,7 @@ class Comparison:
     def add_ours(self, merchant: Merchant) -> None:
         """Read what was paid in the month, and what the files name, and pair it with theirs."""
         known, first, after = Payment.objects.of(merchant), self.first, self.after
-        paid = Q(status__in=PAID_STATUSES, completed_at__gte=first, completed_at__lt=after)
-        self._read(known.filter(paid, created_at__lt=after + CLOCK_SKEW))
+        self._read(_paid(known, first, after))
         self._pair("paid_reference", "paid_reference", self.apart)
         near = known.filter(created_at__gte=first - MARGIN, created_at__lt=after + MARGIN)
         left = self.db.execute("SELECT DISTINCT reference FROM theirs_keys WHERE reference IS NOT NULL")
@@ -49,8 +48,11 @@ class Comparison:
         self._pair("paid_reference", "paid_reference", self.apart)
         self._pair("paid_reference", "paid_reference", ANY_TIME)
         self._pair("reference", "reference", ANY_TIME)
-        self._pair("amount_alone", "amount", self.apart)
-        self._pair("amount", "amount_alone", self.apart)
+        self._pair_by_amount()
+        # At the ends of the month the times may be of two months.
+        apart = timedelta(seconds=self.apart)
+        self._read(_paid(known, first - apart, first) | _paid(known, after, after + apart))
+        self._pair_by_amount()
 
     def report(self) -> Iterator[dict[str, Any]]:
         """The differences in the order of time, and the totals."""
@@ -64,6 +66,10 @@ class Comparison:
             amounts = (each.fee, each.fee_vat, each.net)
             self.db.execute("INSERT OR IGNORE INTO ours VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, *amounts))
 
+    def _pair_by_amount(self) -> None:
+        self._pair("amount_alone", "amount", self.apart)
+        self._pair("amount", "amount_alone", self.apart)
+
     def _pair(self, their_key: str, our_key: str, apart: int) -> None:
         """Pair payments with the same key, in the order of their times."""
         left, right = (
@@ -71,6 +77,11 @@ class Comparison:
             for table, key in (("theirs_keys", their_key), ("ours_keys", our_key))
         )
         self.db.executemany("INSERT INTO pairs VALUES (?, ?)", _alike(left, right, apart))
+
+
+def _paid(known: QuerySet[Payment], first: datetime, after: datetime) -> QuerySet[Payment]:
+    paid = Q(status__in=PAID_STATUSES, completed_at__gte=first, completed_at__lt=after)
+    return known.filter(paid, created_at__lt=after + CLOCK_SKEW)
 
 
 def _alike(left: Iterator[Any], right: Iterator[Any], apart: int) -> Iterator[tuple[str, str]]:

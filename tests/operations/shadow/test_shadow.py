@@ -392,3 +392,23 @@ def test_examples_that_2c2p_publishes(write: Callable[..., Path]) -> None:
         ("GSC12300062", "GSC12300062", *paid_by_card),
         ("280520075921", "280520075921", 23_087, True, times[1], None, None, None, "october line 1"),
     ]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_payment_without_a_reference_may_be_of_the_next_month_there(
+    shop: Shop, write: Callable[..., Path], first: bool
+) -> None:
+    end = datetime(2026, 10, 31, 23, 59, 50, tzinfo=BANGKOK).astimezone(UTC)
+    here, there = end, end + timedelta(seconds=30)
+    paid(shop, None, here if first else there)
+    sales = [Sale("x", 10_000, there if first else here, 100, 7)]
+    for month in ("2026-10", "2026-11"):
+        assert not found(compare(shop, "opn", write(opn_csv(sales)), month=month)[0]), month
+
+
+def test_payment_of_the_next_month_takes_none_of_this_one(shop: Shop, write: Callable[..., Path]) -> None:
+    start = datetime(2026, 10, 1, tzinfo=BANGKOK).astimezone(UTC)
+    for seconds in (-60, 70):
+        paid(shop, None, start + timedelta(seconds=seconds))
+    sales = [Sale("x", 10_000, start + timedelta(seconds=60), 100, 7)]
+    assert not found(compare(shop, "opn", write(opn_csv(sales)))[0])
