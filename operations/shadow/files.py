@@ -47,13 +47,16 @@ class Row(NamedTuple):
             return "in another currency"
         if ((amount := self._satang("amount")) or 0) <= 0:
             return "without a positive amount"
+        is_paid = values.get("status", paid[0]).lower() in paid
+        if not is_paid and not values["paid_at"]:
+            return "that were not paid, without a time"
         values["paid_at"] += f" {values['time']}" if "time" in values else ""
         net = self._satang("net")
         return (
             values["id"] or self._parsed("id", str.index),
             values.get("reference", ""),
             amount,
-            values.get("status", paid[0]).lower() in paid,
+            is_paid,
             int(self._parsed("paid_at", _instant).timestamp()),
             *(self._satang("fee"), self._satang("fee_vat")),
             None if net is None else net - (self._satang("withheld") or 0),
@@ -112,11 +115,15 @@ class GatewayFiles:
         if missing := [" or ".join(form["columns"][name]) for name in NEEDED if not found[name]]:
             raise InvalidStatementFile(f"line 1: columns are missing: {'; '.join(missing)}")
         columns = {name: header[known[0]] for name, known in found.items() if known}
-        self.unread |= {name: None for name in header if has_names and name not in columns.values()}
+        read = set(chain.from_iterable(found.values())) if has_names else range(len(header))
+        self.unread |= {name: None for place, name in enumerate(header) if place not in read}
         for record in records if has_names else chain([first], records):
             if any(record.cells):
                 texts = [*record.cells, *[""] * len(header)]
-                values = {name: _text(texts[found[name][0]]) for name in columns}
+                values = {
+                    name: next(filter(None, (_text(texts[place]) for place in found[name])), "")
+                    for name in columns
+                }
                 yield Row(record.number, values, columns, form)
 
     def _events(self, path: Path, encoding: str) -> Iterator[Row]:

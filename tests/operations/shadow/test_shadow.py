@@ -412,3 +412,12 @@ def test_payment_of_the_next_month_takes_none_of_this_one(shop: Shop, write: Cal
         paid(shop, None, start + timedelta(seconds=seconds))
     sales = [Sale("x", 10_000, start + timedelta(seconds=60), 100, 7)]
     assert not found(compare(shop, "opn", write(opn_csv(sales)))[0])
+
+
+def test_payment_that_failed_has_no_time_of_payment(shop: Shop, write: Callable[..., Path]) -> None:
+    at = START.astimezone(UTC)
+    paid(shop, "a", at)
+    time = f"{at:%Y-%m-%dT%H:%M:%SZ}"
+    text = "id,amount,status,metadata[order_id],paid_at,created_at\n"
+    text += f"c1,100.00,successful,a,{time},{time}\nc2,100.00,failed,b,,{time}\nc3,100.00,expired,c,,\n"
+    assert not found(compare(shop, "opn", write(text))[0])
