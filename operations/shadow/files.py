@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from reconciliation.statements.lines import InvalidStatementFile, Record
 FORMS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("forms.toml").read_text("utf-8"))
 NEEDED = ("id", "amount", "paid_at")
 MAX_LINE, MAX_TEXT = text_files.MAX_RECORD_CHARACTERS, 255
+_json = partial(json.loads, parse_float=str)  # amounts keep their decimals
 _AMOUNT = re.compile(r"-?(\d{1,15}|\d{1,3}(,\d{3}){1,4})(\.\d{1,9})?", re.ASCII)
 _ZONE = re.compile(r"([Zz]|[+-]\d\d:?\d\d)$", re.ASCII)
 _TIMES = {
@@ -135,9 +136,9 @@ class GatewayFiles:
                 if not event.strip():
                     continue
                 try:
-                    body = json.loads(event)
+                    body = _json(event)
                     if body.keys() == {"payload"}:  # 2C2P signs it, but nothing is credited by it
-                        body = json.loads(base64.urlsafe_b64decode(body["payload"].split(".")[1] + "=="))
+                        body = _json(base64.urlsafe_b64decode(body["payload"].split(".")[1] + "=="))
                     values = {name: _value(body, paths) for name, paths in form["columns"].items()}
                 except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
                     reason = f"it is no webhook as a JSON object of at most {MAX_LINE} characters"

@@ -421,3 +421,16 @@ def test_payment_that_failed_has_no_time_of_payment(shop: Shop, write: Callable[
     text = "id,amount,status,metadata[order_id],paid_at,created_at\n"
     text += f"c1,100.00,successful,a,{time},{time}\nc2,100.00,failed,b,,{time}\nc3,100.00,expired,c,,\n"
     assert not found(compare(shop, "opn", write(text))[0])
+
+
+def test_amount_may_be_a_number_with_decimals(shop: Shop, write: Callable[..., Path]) -> None:
+    at = START.astimezone(UTC)
+    paid(shop, "a", at, 23_087)
+    event = {
+        "invoiceNo": "a",
+        "amount": 230.87,
+        "currencyCode": "THB",
+        "transactionDateTime": f"{at.astimezone(BANGKOK):%Y%m%d%H%M%S}",
+        "respCode": "0000",
+    }
+    assert not found(compare(shop, "2c2p", write(json.dumps(event)))[0])
