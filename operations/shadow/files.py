@@ -22,6 +22,7 @@ from reconciliation.statements.lines import InvalidStatementFile, Record
 FORMS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("forms.toml").read_text("utf-8"))
 NEEDED = ("id", "amount", "paid_at")
 MAX_LINE, MAX_TEXT = text_files.MAX_RECORD_CHARACTERS, 255
+MAX_SATANG = 10**13  # as in statements; SQLite adds up to 10**18
 _json = partial(json.loads, parse_float=str)  # amounts keep their decimals
 _AMOUNT = re.compile(r"-?(\d{1,15}|\d{1,3}(,\d{3}){1,4})(\.\d{1,9})?", re.ASCII)
 _ZONE = re.compile(r"([Zz]|[+-]\d\d:?\d\d)$", re.ASCII)
@@ -171,11 +172,13 @@ def _satang(text: str, unit: str) -> int:
     if not _AMOUNT.fullmatch(text):
         raise ValueError(text)
     number = Decimal(text.replace(",", "")).scaleb(2 if unit == "baht" else 0)
-    return int(number.quantize(Decimal(1), ROUND_HALF_UP))
+    if abs(satang := int(number.quantize(Decimal(1), ROUND_HALF_UP))) >= MAX_SATANG:
+        raise ValueError(text)
+    return satang
 
 
 def _instant(text: str, zone: str) -> datetime:
-    if text.isdecimal() and len(text) <= 10:
+    if text.isdecimal() and len(text) == 10:  # not a date such as 20261001
         return datetime.fromtimestamp(int(text), UTC)
     for pattern, iso in _TIMES.items():
         text = re.sub(pattern, iso, text, flags=re.ASCII)

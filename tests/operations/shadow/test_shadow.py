@@ -434,3 +434,13 @@ def test_amount_may_be_a_number_with_decimals(shop: Shop, write: Callable[..., P
         "respCode": "0000",
     }
     assert not found(compare(shop, "2c2p", write(json.dumps(event)))[0])
+
+
+def test_sum_of_a_hostile_file_is_no_fault(shop: Shop, write: Callable[..., Path]) -> None:
+    rows = (f"c{number},{'9' * 15},2026-10-02T00:00:00Z" for number in range(100))
+    compare(shop, "opn", write("\n".join(["id,amount,paid_at", *rows])), code=2)
+
+
+def test_date_of_digits_is_no_number_of_seconds(shop: Shop, write: Callable[..., Path]) -> None:
+    said = compare(shop, "opn", write("id,amount,date\nc1,1.00,20261001\n"), code=2)[1]
+    assert "line 2, column date" in said
