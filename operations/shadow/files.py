@@ -25,6 +25,7 @@ MAX_LINE, MAX_TEXT = text_files.MAX_RECORD_CHARACTERS, 255
 MAX_SATANG = 10**13  # as in statements; SQLite adds up to 10**18
 _json = partial(json.loads, parse_float=str)  # amounts keep their decimals
 _AMOUNT = re.compile(r"-?(\d{1,15}|\d{1,3}(,\d{3}){1,4})(\.\d{1,9})?", re.ASCII)
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")  # PostgreSQL refuses one, and terminals obey others
 _ZONE = re.compile(r"([Zz]|[+-]\d\d:?\d\d)$", re.ASCII)
 _TIMES = {
     r"^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)$": r"\1-\2-\3 \4:\5:\6",
@@ -90,6 +91,7 @@ class GatewayFiles:
 
     def read(self, path: Path) -> Iterator[tuple[Any, ...]]:
         """The payments of a file. Raises InvalidStatementFile, OSError."""
+        file = _text(path.name)
         with path.open("rb") as stream:
             encoding = text_files.find_encoding(stream)
             stream.seek(0)
@@ -99,13 +101,13 @@ class GatewayFiles:
                 rows = self._events(path, encoding) if start.startswith("{") else self._rows(records)
                 try:
                     for row in rows:
-                        found = row.payment(path.name)
+                        found = row.payment(file)
                         if isinstance(found, str):
                             self.skipped[found] += 1
                         else:
                             yield found
                 except InvalidStatementFile as error:
-                    raise InvalidStatementFile(f"{path.name}: {error}") from None
+                    raise InvalidStatementFile(f"{file}: {error}") from None
 
     def _rows(self, records: Iterator[Record]) -> Iterator[Row]:
         form, first = self.forms["csv"], next(records, Record(1, [], b""))
@@ -157,8 +159,8 @@ def _value(body: Any, paths: list[str]) -> str:
 
 
 def _text(cell: str) -> str:
-    """What a person sees, cut, and without what PostgreSQL refuses."""
-    return cells.plain(unescape_cell(cell))[:MAX_TEXT].encode(errors="replace").decode().replace("\0", "")
+    """What a person sees, cut."""
+    return _CONTROLS.sub("", cells.plain(unescape_cell(cell)))[:MAX_TEXT].encode(errors="replace").decode()
 
 
 def _plain_name(name: str) -> str:

@@ -444,3 +444,11 @@ def test_sum_of_a_hostile_file_is_no_fault(shop: Shop, write: Callable[..., Path
 def test_date_of_digits_is_no_number_of_seconds(shop: Shop, write: Callable[..., Path]) -> None:
     said = compare(shop, "opn", write("id,amount,date\nc1,1.00,20261001\n"), code=2)[1]
     assert "line 2, column date" in said
+
+
+def test_nothing_of_a_file_controls_the_terminal(shop: Shop, write: Callable[..., Path]) -> None:
+    for time, code in (("2026-11-30T00:00:00Z", 0), ("soon", 2)):
+        text = f'id,amount,pa\x1bid_at\x07,"\x1b]0;owned\x07\x9b1m"\nc1,1.00,{time},\n'
+        said = compare(shop, "opn", write(text, "\x1b[2J"), code=code)[1]
+        assert ("owned" if code == 0 else "column paid_at") in said
+        assert not set(said) & {"\x1b", "\x07", "\x9b"}
