@@ -30,6 +30,8 @@ def page(request: HttpRequest, merchant_id: str) -> HttpResponse:
         except ApiError as error:
             return payer_pages.refuse(request, "operations/no_proof.html", error)
         context: dict[str, Any] = {"state": "proof", "days": [_shown(each) for each in proofs]}
+        if day := request.GET.get("day"):
+            context["languages"] = payer_pages.language_links(day=day)
         response = payer_pages.respond(request, "operations/proof.html", context, merchant=merchant)
         response.headers["Cache-Control"], response.headers["Vary"] = CACHED.values()
         return response

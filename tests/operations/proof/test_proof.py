@@ -443,3 +443,10 @@ def test_day_before_the_choice_stays_unpublished(proof: ProofShop, noon: datetim
     assert Merchant.objects.get().shows_proof
     close_day(noon)
     assert not ProofDay.objects.exists()
+
+
+def test_other_language_shows_the_same_day(proof: ProofShop, day: dict[str, Any], noon: datetime) -> None:
+    close_day(noon + timedelta(days=1))
+    shown = proof.get(lang="en", day="2026-11-21").content.decode()
+    assert 'href="?lang=th&amp;day=2026-11-21"' in shown
+    assert 'href="?lang=th"' in proof.get(lang="en").content.decode()
