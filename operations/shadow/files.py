@@ -80,11 +80,14 @@ class Row(NamedTuple):
 
 
 class GatewayFiles:
-    """skipped: how many rows are no payments in baht, by reason. unread: columns that nothing reads."""
+    """skipped: how many rows are no payments in baht, by reason. unread: columns that nothing reads.
+
+    lacks_reference: no file has the named place of the reference.
+    """
 
     def __init__(self, gateway: str, reference: str = "") -> None:
         self.skipped, self.unread = Counter[str](), dict[str, None]()
-        own = {"reference": [reference]} if reference else {}
+        self.lacks_reference, own = bool(reference), {"reference": [reference]} if reference else {}
         self.forms = {
             kind: form | {"columns": form["columns"] | own} for kind, form in FORMS[gateway].items()
         }
@@ -119,6 +122,7 @@ class GatewayFiles:
         if missing := [" or ".join(form["columns"][name]) for name in NEEDED if not found[name]]:
             raise InvalidStatementFile(f"line 1: columns are missing: {'; '.join(missing)}")
         columns = {name: header[known[0]] for name, known in found.items() if known}
+        self.lacks_reference &= not found["reference"]
         read = set(chain.from_iterable(found.values())) if has_names else range(len(header))
         self.unread |= {name: None for place, name in enumerate(header) if place not in read}
         for record in records if has_names else chain([first], records):
@@ -143,6 +147,7 @@ class GatewayFiles:
                     if body.keys() == {"payload"}:  # 2C2P signs it, but nothing is credited by it
                         body = _json(base64.urlsafe_b64decode(body["payload"].split(".")[1] + "=="))
                     values = {name: _value(body, paths) for name, paths in form["columns"].items()}
+                    self.lacks_reference &= not values["reference"]
                 except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
                     reason = f"it is no webhook as a JSON object of at most {MAX_LINE} characters"
                     raise InvalidStatementFile(f"line {line}: {reason}") from None

@@ -40,6 +40,8 @@ class Command(BaseCommand):
             merchant = Merchant.objects.get(pk=options["merchant"])
             for path in options["files"]:
                 comparison.add_theirs(files.read(path))
+            if files.lacks_reference:
+                raise InvalidStatementFile(f"No file has {options['reference']}.")
         except (Merchant.DoesNotExist, InvalidStatementFile, OSError) as error:
             raise CommandError(f"Nothing is compared. {error}", returncode=2) from None
         with runner.snapshot():

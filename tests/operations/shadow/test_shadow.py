@@ -452,3 +452,13 @@ def test_nothing_of_a_file_controls_the_terminal(shop: Shop, write: Callable[...
         said = compare(shop, "opn", write(text, "\x1b[2J"), code=code)[1]
         assert ("owned" if code == 0 else "column paid_at") in said
         assert not set(said) & {"\x1b", "\x07", "\x9b"}
+
+
+@pytest.mark.parametrize("name", ["opn_csv", "opn_webhooks"])
+def test_reference_that_no_file_has_is_refused(shop: Shop, write: Callable[..., Path], name: str) -> None:
+    """Amount and time alone would pair payments with other references, and say that all is equal."""
+    at = START.astimezone(UTC)
+    paid(shop, "a", at)
+    file = write(WRITERS[name][1]([Sale("b", 10_000, at, 100, 7)]))
+    said = compare(shop, "opn", file, reference="metadata[oder_id]", code=2)[1]
+    assert "No file has metadata[oder_id]" in said
