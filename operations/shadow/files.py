@@ -116,14 +116,17 @@ class GatewayFiles:
         form, first = self.forms["csv"], next(records, Record(1, [], b""))
         has_names = form.get("has_names", True)
         header = [_text(name) if has_names else str(number) for number, name in enumerate(first.cells, 1)]
-        places = {_plain_name(name): place for place, name in enumerate(header)}
+        plain = [_plain_name(name) for name in header]
+        places = {name: place for place, name in enumerate(plain)}
         names = {ours: [_plain_name(name) for name in theirs] for ours, theirs in form["columns"].items()}
         found = {ours: [places[name] for name in theirs if name in places] for ours, theirs in names.items()}
         if missing := [" or ".join(form["columns"][name]) for name in NEEDED if not found[name]]:
             raise InvalidStatementFile(f"line 1: columns are missing: {'; '.join(missing)}")
         columns = {name: header[known[0]] for name, known in found.items() if known}
-        self.lacks_reference &= not found["reference"]
         read = set(chain.from_iterable(found.values())) if has_names else range(len(header))
+        if twice := [header[place] for place in read if plain.count(plain[place]) > 1]:
+            raise InvalidStatementFile(f"line 1: columns are there twice: {'; '.join(sorted(twice))}")
+        self.lacks_reference &= not found["reference"]
         self.unread |= {name: None for place, name in enumerate(header) if place not in read}
         for record in records if has_names else chain([first], records):
             if any(record.cells):

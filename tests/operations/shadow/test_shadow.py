@@ -309,6 +309,7 @@ def test_reference_with_any_character_is_looked_for(shop: Shop, write: Callable[
     [
         ("opn", "", "line 1: columns are missing: id or charge id; amount; paid_at or created_at or date"),
         ("opn", "id,amount\nc1,1.00\n", "line 1: columns are missing: paid_at or created_at or date"),
+        ("opn", "id,amount,AMOUNT,paid_at\nc1,1,2,\n", "line 1: columns are there twice: AMOUNT"),
         ("opn", "id,amount,paid_at\nc1,Somchai,2026-10-01T00:00:00Z\n", "line 2, column amount: "),
         ("opn", "id,amount,paid_at\nc1,1.00\n", "line 2, column paid_at: "),
         ("opn", "id,amount,paid_at\n,1.00,2026-10-01T00:00:00Z\n", "line 2, column id: "),
