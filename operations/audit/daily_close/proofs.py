@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
+from django.db.models import Q
 
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
@@ -92,12 +93,17 @@ def _span(span: timedelta | None) -> int | None:
 def write(close: DailyClose) -> None:
     """Sign the day for each merchant that publishes it, in the transaction of the close.
 
-    A choice is for the days from that of the choice on, however late they are closed.
+    A choice is for the days from that of the choice on, however late they are closed. Until the day of its
+    import another operator reported the payments of a merchant.
     """
     chosen = Merchant.objects.filter(shows_proof=True, suspended_at=None, moved_at=None).order_by("pk")
-    later = AuditRecord.objects.filter(act=Act.PROOF_SWITCHED, created_at__gte=bounds(close.day)[1])
+    start, end = bounds(close.day)
+    later = Q(act=Act.PROOF_SWITCHED, created_at__gte=end) | Q(
+        act=Act.MERCHANT_IMPORTED, created_at__gte=start
+    )
     closed = orjson.loads(close.body)
-    for id in chosen.exclude(pk__in=later.values("merchant_id")).values_list("pk", flat=True):
+    left_out = AuditRecord.objects.filter(later).values("merchant_id")
+    for id in chosen.exclude(pk__in=left_out).values_list("pk", flat=True):
         body = orjson.dumps(document(id, close, closed, count(id, close.day, closed))).decode()
         made = ProofDay(merchant_id=id, day=close.day, close=close, body=body, signature=signing.sign(body))
         made.save(force_insert=True)

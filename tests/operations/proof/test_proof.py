@@ -450,3 +450,21 @@ def test_other_language_shows_the_same_day(proof: ProofShop, day: dict[str, Any]
     shown = proof.get(lang="en", day="2026-11-21").content.decode()
     assert 'href="?lang=th&amp;day=2026-11-21"' in shown
     assert 'href="?lang=th"' in proof.get(lang="en").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("act", "hours", "is_signed"),
+    [("proof_switched", 11, True), ("proof_switched", 13, False), ("merchant_imported", -13, True),
+     ("merchant_imported", -11, False), ("merchant_imported", 30, False), ("merchant_renamed", 30, True)],
+)  # fmt: skip
+def test_operator_signs_only_whole_days_of_its_own(
+    proof: ProofShop, noon: datetime, act: str, hours: int, is_signed: bool
+) -> None:
+    """On the day of the import and before, another instance reported the payments."""
+    key = proof.shop.merchant.pk
+    AuditRecord.objects.create(
+        act=act, object_id=key, merchant_id=key, created_at=noon + timedelta(hours=hours)
+    )
+    proof.publish()
+    close_day(noon)
+    assert ProofDay.objects.exists() == is_signed
