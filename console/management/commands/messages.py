@@ -12,7 +12,7 @@ from core.errors import CATALOGUE
 from reconciliation.statements import reasons
 from reconciliation.statements.table_format import COLUMNS
 
-NOT_FOR_STAFF = (".venv", "tests", "bench", "node_modules")
+NOT_FOR_STAFF = (".venv", "tests", "bench", "clients", "node_modules")
 # Errors of the API that the console repeats. They come from services that both call.
 REPEATED_ERRORS = (
     *("payout_account_not_allowed", "payout_account_too_new", "insufficient_funds", "merchant_not_found"),
