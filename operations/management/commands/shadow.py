@@ -34,6 +34,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if (month := bangkok_days.between(options["month"], clock.now())) is None:
             raise CommandError("--month is not a month such as 2026-10.", returncode=2)
+        if options["minutes"] < 0:
+            raise CommandError("--minutes is less than 0.", returncode=2)
         files = GatewayFiles(options["gateway"], options["reference"])
         comparison, count = Comparison(*month, options["minutes"] * 60), 0
         try:

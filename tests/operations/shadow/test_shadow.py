@@ -296,6 +296,17 @@ def test_time_far_away_is_of_no_month(shop: Shop, write: Callable[..., Path], at
     assert not found(compare(shop, "opn", write(text))[0])
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [({"minutes": -1}, "--minutes is less than 0."), ({"month": "2026-13"}, "--month is not a month")],
+)
+def test_option_that_means_nothing_is_refused(
+    shop: Shop, write: Callable[..., Path], option: dict[str, Any], message: str
+) -> None:
+    text = "id,amount,paid_at\nc1,100.00,2026-10-01 00:00:00\n"
+    assert message in compare(shop, "opn", write(text), code=2, **option)[1]
+
+
 def test_reference_with_any_character_is_looked_for(shop: Shop, write: Callable[..., Path]) -> None:
     paid(shop, "a", at := START.astimezone(UTC))
     sales = [Sale(text, 10_000, at, 100, 7) for text in ("a\0", "'\"%_\\", "😀" * 300, "\u202e", "ร้าน")]
