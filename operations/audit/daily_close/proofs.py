@@ -1,7 +1,7 @@
 """What a day says in public of a merchant that chose it: how soon and completely payments were reported.
 
 The close signs it. Figures are of the payments by code that were credited on the day without a decision of a
-person, and of what was known GRACE after its end. No figure is of few payments.
+person, and of what was known GRACE after its end. A day of few payments has no figures.
 """
 
 from bisect import bisect
