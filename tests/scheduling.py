@@ -42,6 +42,8 @@ SLOWEST_FIRST = [
     "tests/systems/console/",
     "tests/systems/browser/",
     "tests/systems/openapi/",
+    "tests/systems/medusa/",
+    "tests/systems/contributing/",
     "tests/systems/replica/",
     "tests/systems/volume/",
     "tests/systems/migrations/",
