@@ -1,29 +1,18 @@
-"""Merchants, their bank connections and their API keys."""
+"""Merchants and their bank connections."""
 
-import base64
-import hashlib
 from collections.abc import Collection
-from datetime import datetime
 from typing import NamedTuple, Self
-from urllib.parse import quote
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from core.database import triggers
-from core.database.columns import KeyedRow, PublicIdKey, check, known
-from core.http.scopes import Scope
+from core.database.columns import PublicIdKey, check, known
 from core.thai.tax_ids import BRANCH, HEAD_OFFICE
 from merchants.errors import MerchantMoved, MerchantSuspended
 
-MAX_SEEN_NETWORKS = 20
 MAX_ORIGINS, MAX_ORIGIN_LENGTH = 10, 255
-MAX_LOGO = 200_000
-"""Bytes, as staff upload it and as it is stored."""
-AA_CONTRAST = 4.5
 STANDBY_IS_FIXED = "keeps that bank and biller id"
-COLOR, PHONE = "#[0-9a-f]{6}", "[+0-9][0-9 ()-]{2,29}"
-EMAIL, LINE_ID = "[^[:space:]<>@]+@[^[:space:]<>@]+", "@?[a-z0-9._-]{2,29}"
 _WEIGHTED = " + ".join(f"{14 - i} * (ascii(substr(NEW.tax_id, {i}, 1)) - 48)" for i in range(1, 13))
 # As in `core.thai.tax_ids`.
 HAS_OTHER_CHECK_DIGIT = (
@@ -269,95 +258,6 @@ class Merchant(models.Model):
             raise MerchantSuspended()
 
 
-class PageSettings(KeyedRow):
-    """How the pages for payers show one shop. Only `merchants.page_settings` writes it.
-
-    It has a table of its own, because requests of the API read the row of the merchant.
-    """
-
-    merchant = models.OneToOneField(Merchant, on_delete=models.PROTECT, primary_key=True, related_name="+")
-    logo = models.BinaryField(null=True, editable=False)  # a PNG that `merchants/draw_logo.py` made
-    # The SHA-256 of the logo, a part of its address.
-    logo_version = models.GeneratedField(
-        expression=models.Func(
-            models.Func("logo", function="sha256"), models.Value("hex"), function="encode"
-        ),
-        output_field=models.CharField(max_length=64),
-        db_persist=True,
-    )
-    color = models.CharField(max_length=7, blank=True, verbose_name="colour")  # #rrggbb
-    phone = models.CharField(max_length=30, blank=True)  # of the shop, for payers
-    email = models.CharField(max_length=254, blank=True)  # of the shop, for payers
-    line_id = models.CharField(max_length=30, blank=True, verbose_name="LINE id")  # of the shop
-    # Whether a payer can make a new code after one expired or was declined.
-    offers_new_code = models.BooleanField(default=False)
-    updated_at = models.DateTimeField()
-
-    class Meta:
-        default_permissions = ()
-        verbose_name = verbose_name_plural = "payment page"
-        triggers = [
-            triggers.Refuse(
-                "logo_is_small_png",
-                triggers.INSERT | triggers.UPDATE,
-                f"a logo is a PNG of at most {MAX_LOGO} bytes",
-                condition=f"octet_length(NEW.logo) > {MAX_LOGO} "
-                r"OR substring(NEW.logo FOR 8) <> '\x89504e470d0a1a0a'::bytea",
-            ),
-        ]
-        constraints = [
-            check("pagesettings_color_is_hex", models.Q(color__regex=f"^({COLOR})?$")),
-            check(
-                "pagesettings_contact_is_plain",
-                models.Q(
-                    phone__regex=f"^({PHONE})?$",
-                    email__regex=f"^({EMAIL})?$",
-                    line_id__regex=f"^({LINE_ID})?$",
-                ),
-            ),
-        ]
-        indexes = [
-            models.Index(
-                fields=["logo_version"],
-                condition=models.Q(logo__isnull=False),
-                name="pagesettings_by_logo",
-            )
-        ]
-
-    @property
-    def style(self) -> str:
-        """The colour as CSS, and black or white upon it: one of both has a contrast of 4.5 to any colour.
-
-        Source: WCAG 2.2, relative luminance and contrast ratio.
-        """
-        parts = [int(self.color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-        red, green, blue = (
-            each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
-        )
-        luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-        ink = "#fff" if 1.05 / (luminance + 0.05) >= AA_CONTRAST else "#000"
-        return f":root{{--brand:{self.color};--on-brand:{ink}}}"
-
-    @property
-    def phone_digits(self) -> str:
-        """For a link that calls the shop (RFC 3966)."""
-        return "".join(each for each in self.phone if each in "+0123456789")
-
-    @property
-    def line_url(self) -> str:
-        """The link of an official account, whose id begins with @. LINE names no link for other ids.
-
-        Source: LINE Developers, "Use LINE URL scheme".
-        """
-        return f"https://line.me/R/ti/p/{quote(self.line_id)}" if self.line_id.startswith("@") else ""
-
-    @property
-    def style_source(self) -> str:
-        """The style in the words of a content security policy."""
-        digest = base64.b64encode(hashlib.sha256(self.style.encode()).digest()).decode()
-        return f"'sha256-{digest}'"
-
-
 class BankConnection(models.Model):
     """Credentials and callers of a bank of a live merchant. Only `merchants.bank_connections` writes it."""
 
@@ -379,79 +279,3 @@ class BankConnection(models.Model):
 
     def __str__(self) -> str:
         return f"{self.merchant_id} at {self.bank}"
-
-
-def all_scopes() -> list[str]:
-    return list(Scope.values)
-
-
-class ApiKey(models.Model):
-    """A secret key; only its SHA-256 is stored. `public_id` is the part that may be shown.
-
-    A trigger protects the fields of an issued key. Only its end and its use change later.
-    """
-
-    id = PublicIdKey()
-    merchant = models.ForeignKey(Merchant, on_delete=models.PROTECT, related_name="keys")
-    public_id = models.CharField(max_length=8)
-    digest = models.BinaryField(unique=True, editable=False)
-    created_at = models.DateTimeField()
-    expires_at = models.DateTimeField(null=True, blank=True)
-    revoked_at = models.DateTimeField(null=True, blank=True)
-    last_used_at = models.DateTimeField(null=True, blank=True)
-    scopes = ArrayField(models.CharField(max_length=20, choices=Scope.choices), default=all_scopes)
-    # Networks from which the key may be used; none means any.
-    networks = ArrayField(models.CharField(max_length=43), default=list, blank=True)
-    # The last networks from which it was used, MAX_SEEN_NETWORKS of them.
-    seen_networks = ArrayField(models.CharField(max_length=43), default=list, blank=True)
-    issued_by = models.CharField(max_length=160, blank=True, default="")  # who issued it
-    revoked_by = models.CharField(max_length=160, blank=True, default="")  # who revoked it
-
-    class Meta:
-        triggers = [
-            triggers.keep_rows("an API key is revoked, never deleted"),
-            triggers.ReadOnly(
-                "an API key keeps what it was issued with",
-                exclude=["expires_at", "revoked_at", "revoked_by", "last_used_at", "seen_networks"],
-                is_forbidden=True,
-            ),
-            triggers.Refuse(
-                "stays_revoked",
-                triggers.UPDATE,
-                "a revoked API key stays revoked",
-                condition="OLD.revoked_at IS NOT NULL "
-                "AND (OLD.revoked_at, OLD.revoked_by) IS DISTINCT FROM (NEW.revoked_at, NEW.revoked_by)",
-                is_forbidden=True,
-            ),
-            triggers.Refuse(
-                "expires_no_later",
-                triggers.UPDATE,
-                "an API key never expires later than it was to",
-                condition=(
-                    "OLD.expires_at IS NOT NULL AND (NEW.expires_at IS NULL OR NEW.expires_at > "
-                    "OLD.expires_at)"
-                ),
-                is_forbidden=True,
-            ),
-        ]
-        verbose_name, verbose_name_plural = "API key", "API keys"
-        permissions = [
-            ("issue_key", "Can issue API keys"),
-            ("issue_withdrawal_key", "Can issue API keys that can withdraw"),
-            ("roll_key", "Can replace API keys"),
-            ("revoke_key", "Can revoke API keys"),
-        ]
-        constraints = [
-            models.UniqueConstraint(fields=["public_id"], name="api_key_public_id_unique"),
-            check("api_key_scopes_known", models.Q(scopes__contained_by=Scope.values, scopes__len__gte=1)),
-            check("api_key_seen_networks_limited", models.Q(seen_networks__len__lte=MAX_SEEN_NETWORKS)),
-            check(
-                "api_key_revoked_by_if_revoked", models.Q(revoked_by="") | models.Q(revoked_at__isnull=False)
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.public_id}..."
-
-    def is_usable(self, now: datetime) -> bool:
-        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
