@@ -1,4 +1,4 @@
-"""Column types, CHECKs and indexes that several apps share."""
+"""Column types and CHECKs that several apps share."""
 
 from typing import Any
 
