@@ -1,6 +1,5 @@
 """The instance, the browser, and a shop of Medusa that takes payments by the instance."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from tests.flows.conftest import ShopClient
 from tests.flows.flawed_proxy import ProxyWithoutEvents
 from tests.stack import Stack, wait_until
 from tests.systems.medusa.medusa import Medusa, medusa_folder, running_shop
+from tests.systems.merchants import new_key, open_merchant
 
 __all__ = ["browser", "playwright_driver", "stack"]
 SCOPES = ("payments:write", "payments:read", "refunds:write")
@@ -161,12 +161,6 @@ class Shop:
         self.webhook = self.client.post("/v1/webhooks", hook)["webhook_id"]
 
 
-def new_key(stack: Stack, merchant_id: str) -> str:
-    made = json.loads(stack.manage("issue_key", merchant_id, "--json", "--scopes", *SCOPES))
-    key: str = made["secret_key"]
-    return key
-
-
 @pytest.fixture(scope="package")
 def packages() -> Path:
     return medusa_folder()
@@ -174,10 +168,8 @@ def packages() -> Path:
 
 @pytest.fixture(scope="package")
 def shop(packages: Path, stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    made = json.loads(stack.manage("create_merchant", "--name", "Somtam House", "--mode", "test", "--json"))
-    stack.manage("page_origins", made["merchant_id"], BACK.removesuffix("/thanks"))
-    client = ShopClient(stack.base_url, made["secret_key"], made["merchant_id"])
-    key = new_key(stack, made["merchant_id"])
+    client = open_merchant(stack, BACK.removesuffix("/thanks"))
+    key = new_key(stack, client.merchant_id, SCOPES)
     folder: Path = tmp_path_factory.mktemp("medusa")
     with ProxyWithoutEvents.running() as proxy:
         proxy.target, proxy.flaws = stack.base_url, []

@@ -11,8 +11,9 @@ from thaiqr import webhooks
 from tests.flows import flawed_proxy
 from tests.flows.flawed_proxy import FlawedProxy
 from tests.stack import wait_until
-from tests.systems.medusa.conftest import AMOUNT, BACK, SECRET, Checkout, Shop, new_key, post
+from tests.systems.medusa.conftest import AMOUNT, BACK, SCOPES, SECRET, Checkout, Shop, post
 from tests.systems.medusa.medusa import RefusedError
+from tests.systems.merchants import new_key
 from tests.webhook_receiver import ReceivedRequest, Script
 
 pytestmark = pytest.mark.slow
@@ -324,7 +325,7 @@ def test_service_that_is_down_leaves_the_cart_unpaid(shop: Shop) -> None:
 
 
 def test_revoked_key_is_named_in_the_log_and_the_order_follows_with_a_new_one(shop: Shop) -> None:
-    revoked = new_key(shop.stack, shop.client.merchant_id)
+    revoked = new_key(shop.stack, shop.client.merchant_id, SCOPES)
     shop.stack.manage("revoke_key", revoked.removeprefix("tq_test_")[:8])
 
     def sends_revoked_key(proxy: FlawedProxy, request: ReceivedRequest) -> Script:

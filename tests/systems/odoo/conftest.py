@@ -1,6 +1,5 @@
 """The instance, the browser, and a shop of Odoo that its staff connected to the instance."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from tests.browser.conftest import browser, playwright_driver, stack
 from tests.flows.conftest import ShopClient
 from tests.flows.flawed_proxy import ProxyWithoutEvents
 from tests.stack import Stack, wait_until
+from tests.systems.merchants import new_key, open_merchant
 from tests.systems.odoo.odoo import Form, Odoo, form_of, json_rpc, odoo_program, running_shop
 
 __all__ = ["browser", "playwright_driver", "stack"]
@@ -209,12 +209,6 @@ class Shop:
             assert self.connect()["type"] == "success"
 
 
-def new_key(stack: Stack, merchant_id: str) -> str:
-    made = json.loads(stack.manage("issue_key", merchant_id, "--json", "--scopes", *SCOPES))
-    key: str = made["secret_key"]
-    return key
-
-
 @pytest.fixture(scope="package")
 def odoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Odoo]:
     odoo_program()
@@ -226,10 +220,8 @@ def odoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Odoo]:
 @pytest.fixture(scope="package")
 def shop(odoo: Odoo, stack: Stack) -> Iterator[Shop]:
     """Its staff entered the address of the service and a key, and pressed the button."""
-    made = json.loads(stack.manage("create_merchant", "--name", "Somtam House", "--mode", "test", "--json"))
-    stack.manage("page_origins", made["merchant_id"], odoo.url)
-    client = ShopClient(stack.base_url, made["secret_key"], made["merchant_id"])
-    key = new_key(stack, made["merchant_id"])
+    client = open_merchant(stack, odoo.url)
+    key = new_key(stack, client.merchant_id, SCOPES)
     with ProxyWithoutEvents.running() as proxy:
         proxy.target, proxy.flaws = stack.base_url, []
         shop = Shop(odoo, client, proxy, stack, key)

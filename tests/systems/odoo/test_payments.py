@@ -11,7 +11,8 @@ from thaiqr import webhooks
 from tests.flows import flawed_proxy
 from tests.flows.flawed_proxy import FlawedProxy
 from tests.stack import wait_until
-from tests.systems.odoo.conftest import AMOUNT, BAHT, Payment, Shop, new_key
+from tests.systems.merchants import new_key
+from tests.systems.odoo.conftest import AMOUNT, BAHT, SCOPES, Payment, Shop
 from tests.systems.odoo.odoo import RefusedError, json_rpc
 from tests.webhook_receiver import ReceivedRequest, Script
 
@@ -312,7 +313,7 @@ def test_message_that_cannot_be_applied_comes_again(shop: Shop) -> None:
 
 
 def test_revoked_key_is_told_and_the_order_follows_with_a_new_one(shop: Shop) -> None:
-    revoked = new_key(shop.stack, shop.client.merchant_id)
+    revoked = new_key(shop.stack, shop.client.merchant_id, SCOPES)
     shop.stack.manage("revoke_key", revoked.removeprefix("tq_test_")[:8])
 
     def sends_revoked_key(proxy: FlawedProxy, request: ReceivedRequest) -> Script:

@@ -1,6 +1,5 @@
 """The instance, the browser, and a shop of WooCommerce that its staff connected to the instance."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from tests.browser.conftest import browser, playwright_driver, stack
 from tests.flows.conftest import ShopClient
 from tests.flows.flawed_proxy import FlawedProxy
 from tests.stack import Stack
+from tests.systems.merchants import new_key, open_merchant
 from tests.systems.woocommerce.wordpress import PASSWORD, SITE, WordPress, running_shop, unpacked
 
 __all__ = ["browser", "playwright_driver", "stack"]
@@ -99,12 +99,6 @@ class Shop:
         assert answer.status_code == 200, answer.text
 
 
-def new_key(stack: Stack, merchant_id: str) -> str:
-    made = json.loads(stack.manage("issue_key", merchant_id, "--json", "--scopes", *SCOPES))
-    key: str = made["secret_key"]
-    return key
-
-
 @pytest.fixture(scope="package")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WordPress]:
     unpacked("WORDPRESS_FOLDER")
@@ -116,10 +110,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WordPress]:
 def shop(site: WordPress, stack: Stack, browser: Browser) -> Iterator[Shop]:
     """Its staff entered the address of the service and a key, in the browser."""
     known = site.php("return require $arguments[0];", str(SITE / "setup.php"))
-    made = json.loads(stack.manage("create_merchant", "--name", "Somtam House", "--mode", "test", "--json"))
-    stack.manage("page_origins", made["merchant_id"], site.url)
-    client = ShopClient(stack.base_url, made["secret_key"], made["merchant_id"])
-    key = new_key(stack, made["merchant_id"])
+    client = open_merchant(stack, site.url)
+    key = new_key(stack, client.merchant_id, SCOPES)
     with FlawedProxy.running() as proxy, browser.new_context(base_url=site.url, viewport=LARGE) as context:
         proxy.target, proxy.flaws = stack.base_url, []
         staff = context.new_page()

@@ -12,7 +12,8 @@ from thaiqr import webhooks
 
 from tests.flows import flawed_proxy
 from tests.stack import wait_until
-from tests.systems.woocommerce.conftest import Shop, connect, new_key
+from tests.systems.merchants import new_key
+from tests.systems.woocommerce.conftest import SCOPES, Shop, connect
 from tests.systems.woocommerce.wordpress import has_note
 
 pytestmark = pytest.mark.slow
@@ -288,7 +289,7 @@ def test_service_that_is_down_leaves_the_order_unpaid(shop: Shop) -> None:
 
 def test_revoked_key_is_named_and_payments_still_arrive(shop: Shop) -> None:
     order_id, code = shop.open_order()
-    revoked = new_key(shop.stack, shop.client.merchant_id)
+    revoked = new_key(shop.stack, shop.client.merchant_id, SCOPES)
     shop.settings(key=revoked)
     shop.stack.manage("revoke_key", revoked.removeprefix("tq_test_")[:8])
     try:
