@@ -147,9 +147,9 @@ def _unfinished(merchant: Merchant) -> Iterator[str]:
     """What a bank or an acquirer may still end here, and what is of other merchants too."""
     orders = Transfer.objects.filter(merchant_id=merchant.pk)
     at_bank = Q(state=TransferState.SUBMITTED) | Q(purpose="return", state__in=UNFINISHED_STATES)
-    yield from orders.filter(at_bank).values_list("pk", flat=True)
+    yield from orders.filter(at_bank).order_by("pk").values_list("pk", flat=True)
     unpaid = CardCharge.objects.filter(IS_OPEN | IS_ON_THE_WAY, payment__merchant=merchant)
-    yield from unpaid.values_list("pk", flat=True)
+    yield from unpaid.order_by("pk").values_list("pk", flat=True)
     paid = SettledItem.objects.filter(settlement__merchant=merchant).values("transfer")
     settled = SettledItem.objects.filter(transfer__in=paid, settlement__isnull=False)
     others = settled.exclude(settlement__merchant=merchant)

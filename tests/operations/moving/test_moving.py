@@ -219,7 +219,7 @@ def test_each_kind_of_row_moves(
     scenarios.request_approvals(refund_shop, served_by, settings)
     add_payout_account(shop)
     before = lists(shop)
-    with pytest.raises(CommandError, match="Not finished: rtn_"):
+    with pytest.raises(CommandError, match=r"Not finished: .*rtn_"):
         call_command("export_merchant", shop.merchant.pk, file)
     assert lists(shop) == before
     with pytest.MonkeyPatch.context() as patch:
