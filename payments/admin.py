@@ -56,7 +56,7 @@ class PaymentAdmin(ActingAdmin):
         "id", "merchant", "reference", "status", "amount", "fee", "fee_vat", "net", "amount_refunded",
         "card_brand", "payer_name", "payer_bank_code", "bank_reference", "created_at", "completed_at",
     )  # fmt: skip
-    mode_column = "merchant__mode"
+    mode_column, kind_columns = "merchant__mode", ("status",)
     list_display = ["id", "merchant", "reference", "status_now", "baht", "payer_matches", "created_at"]
     list_filter = [MerchantFilter, StatusFilter, DateFilter, AmountFilter, "payer_matches", "hold"]
     list_select_related = ["merchant"]

@@ -248,9 +248,8 @@ class Payment(DigestedRow, StateMachine):
             triggers.Transitions(),
         ]
         indexes = [
-            # The lists of payments and codes, the console's of a merchant, and searches of the newest.
-            models.Index(fields=["merchant", "created_at"], name="payment_newest_first"),
-            # The list of a status.
+            # The lists of payments and codes, of all statuses or of one (`is_merged`), the console's of a
+            # merchant, and searches of the newest.
             models.Index(fields=["merchant", "status", "created_at"], name="payment_filtered"),
             # The list of a reference, and searches: also by its beginning, in any case.
             models.Index(
@@ -393,6 +392,7 @@ PAYMENTS = CountedList(
     # The expiry in SQL. A task stores it within seconds, so few rows match.
     clock_rule=ClockRule(PaymentStatus.PENDING, PaymentStatus.EXPIRED, "expires_at <= %(now)s"),
     amount_sql="amount",
+    is_merged=True,
 )
 # Statuses of exceptions. Open ones wait for a decision; held money is still here; the others have ended.
 OPEN_STATUSES = ("open",)

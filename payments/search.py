@@ -12,10 +12,11 @@ from typing import Any
 from django.db.models import F, Func, TextField, Value
 
 from core import ids
+from core.database import merging
 from core.http import paging
 from core.http.paging import Cursor
 from merchants.models import Merchant
-from payments.models import Payment, PaymentQuerySet
+from payments.models import PAYMENTS, Payment, PaymentQuerySet
 
 SEARCHED = 10_000
 SELECTIVE = ("reference", "qr_code_id", "bank_reference", "settlement_id", "payment_link_id")
@@ -48,7 +49,7 @@ def find(
     cursor = paging.find_cursor(mine, query, pk_of)
     found, more = paging.created_between(mine, query), dict[str, str]()
     if not any(name in query for name in SELECTIVE):
-        found, more = _newest(found, cursor)
+        found, more = _newest(merging.named(found, PAYMENTS.kind_columns), cursor)
     if "qr_code_id" in query:
         found = found.filter(pk=ids.of_payment(query["qr_code_id"]))  # whose index finds it
     if "reference" in query:
@@ -65,7 +66,7 @@ def find(
 def _newest(within: PaymentQuerySet, cursor: Cursor | None) -> tuple[PaymentQuerySet, dict[str, str]]:
     """The first `SEARCHED` rows in the direction of the query, and what the response says about it."""
     listed = within.order_by(*paging.NEWEST_FIRST) if cursor is None else cursor.restrict(within)
-    ends = list(listed.values_list("created_at", "pk")[SEARCHED - 1 : SEARCHED + 1])
+    ends = merging.keys(listed, PAYMENTS.kind_columns, SEARCHED - 1, SEARCHED + 1)
     if len(ends) < 2:
         return listed, {}
     (_, searched_to), (created_at, beyond) = ends

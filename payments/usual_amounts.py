@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from core import money
 from core.database import rows
 from merchants.models import Merchant
+from payments.models import PaymentStatus
 
 HEADER = "Warning-Amount"
 FACTOR = 100
@@ -23,13 +24,20 @@ WITH batch AS (
     UPDATE merchants_merchant AS merchant SET usual_amount = latest.median
     FROM batch CROSS JOIN LATERAL (
         SELECT count(*) AS payments, percentile_disc(0.5) WITHIN GROUP (ORDER BY amount) AS median FROM (
-            SELECT amount FROM payments_payment WHERE merchant_id = batch.id
-            ORDER BY created_at DESC, id DESC LIMIT %(sample)s
+            SELECT one.amount FROM unnest(%(statuses)s::text[]) AS kind (status), LATERAL (
+                SELECT amount, created_at, id FROM payments_payment
+                WHERE merchant_id = batch.id AND status = kind.status
+                ORDER BY created_at DESC, id DESC LIMIT %(sample)s
+            ) AS one
+            ORDER BY one.created_at DESC, one.id DESC LIMIT %(sample)s
         ) AS newest
     ) AS latest
     WHERE merchant.id = batch.id AND latest.payments >= %(minimum)s
         AND latest.median IS DISTINCT FROM merchant.usual_amount
-        AND EXISTS (SELECT FROM payments_payment WHERE merchant_id = batch.id AND created_at >= %(since)s)
+        AND EXISTS (
+            SELECT FROM payments_payment
+            WHERE merchant_id = batch.id AND status = ANY(%(statuses)s) AND created_at >= %(since)s
+        )
 )
 SELECT max(id) FROM batch
 """
@@ -38,6 +46,7 @@ SELECT max(id) FROM batch
 def update(*, now: datetime, batch: int = BATCH) -> None:
     """Store the usual amount of each merchant with recent payments, `batch` merchants a commit."""
     values = {"batch": batch, "sample": SAMPLE_SIZE, "minimum": MIN_PAYMENTS, "since": now - RECENT}
+    values["statuses"] = PaymentStatus.values
     after: str | None = ""
     while after is not None:
         (after,) = rows.run(UPDATE, {**values, "after": after}).fetchone()

@@ -19,6 +19,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 
 from core import clock, dates, ids
 from core.console.admin_filters import OwnerFilter, TypedField, TypedFilter
+from core.database import merging
 from core.thai import bangkok_days
 
 # Rows that a filter looks at.
@@ -154,7 +155,8 @@ class BoundedChangeList(DeclaredChangeList):
     is_limited = False
     """Whether there are older rows that the filters did not read."""
     newest_first: Sequence[str] = ()
-    """The order of an index with the rows of the chosen owner."""
+    """The order of an index with the rows of the chosen owner, or with those of one kind."""
+    kind_columns: Sequence[str] = ()
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         # A search or an indexed filter reads few rows in any case.
@@ -166,7 +168,9 @@ class BoundedChangeList(DeclaredChangeList):
             given, key = owner
             names -= set(given.parameters)
             of_these_days, self.newest_first = created_in, given.newest_first
-            self.root_queryset = self.root_queryset.filter(**{given.lookup: key})
+            self.kind_columns = self.model_admin.kind_columns
+            own = self.root_queryset.filter(**{given.lookup: key})
+            self.root_queryset = merging.named(own, self.kind_columns)
         if DateFilter in self.list_filter and not names.isdisjoint(DateFilter.parameters):
             names -= set(DateFilter.parameters)
             self.root_queryset = of_these_days(self.root_queryset, self.params)
@@ -174,7 +178,8 @@ class BoundedChangeList(DeclaredChangeList):
         # The rows of one owner have one mode.
         is_mixed = self.model_admin.of_mode(request, self.root_queryset) is not self.root_queryset
         if (names or (is_mixed and not self.newest_first)) and not self.query and not has_index:
-            self.root_queryset, self.is_limited = newest(self.root_queryset, self.newest_first or ("-pk",))
+            order = self.newest_first or ("-pk",)
+            self.root_queryset, self.is_limited = newest(self.root_queryset, order, self.kind_columns)
         return super().get_queryset(request, exclude_parameters)
 
     def _owner(self, names: set[str]) -> tuple[type[OwnerFilter], str] | None:
@@ -191,6 +196,10 @@ class BoundedChangeList(DeclaredChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
+        page: Any = self.result_list
+        if self.kind_columns and page.query.is_sliced:
+            found = merging.keys(self.queryset, self.kind_columns, page.query.low_mark, page.query.high_mark)
+            self.result_list = self.queryset.filter(pk__in=[key for *_, key in found])
         self.model_admin.prepare_rows(self.result_list)
 
     def get_ordering_field(self, field_name: Any) -> Any:
@@ -209,8 +218,8 @@ def sandbox_is_test(column: str, mode: str) -> Q:
     return is_sandbox if mode == "test" else ~is_sandbox
 
 
-def newest(rows: Any, order: Sequence[str] = ("-pk",)) -> tuple[Any, bool]:
+def newest(rows: Any, order: Sequence[str], kind_columns: Sequence[str] = ()) -> tuple[Any, bool]:
     """The newest FILTERED_ROWS rows by the first column of the order, and whether there are older ones."""
     column = order[0].removeprefix("-")
-    older = rows.order_by(*order).values_list(column, flat=True)[FILTERED_ROWS:].first()
-    return (rows, False) if older is None else (rows.filter(**{f"{column}__gt": older}), True)
+    older = merging.keys(rows.order_by(*order), kind_columns, FILTERED_ROWS, FILTERED_ROWS + 1)
+    return (rows.filter(**{f"{column}__gt": older[0][0]}), True) if older else (rows, False)

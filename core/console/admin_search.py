@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 
 from core import ids, money, plain_text
 from core.console import admin_lists, personal_data
-from core.database import columns, rows
+from core.database import columns, merging, rows
 from core.database.columns import Folded, PublicIdKey
 
 # Newest rows whose accounts are decrypted, in 50 µs each.
@@ -61,6 +61,8 @@ class SearchedList(admin.ModelAdmin[Any]):
 
     newest_first: ClassVar[Sequence[str]] = ()
     """The order of an index with all rows that the list can show."""
+    kind_columns: ClassVar[Sequence[str]] = ()
+    """The columns of this index between the owner and the time, see `core.database.merging`."""
     search_conditions: ClassVar[Mapping[str, Q]] = {}
     """The condition of the partial index by which a field of the search is found."""
     scanned_fields: ClassVar[Sequence[str]] = ()
@@ -137,7 +139,10 @@ class SearchedList(admin.ModelAdmin[Any]):
         named = other if is_name else set()
         if wanted or personal or has_accounts:
             order = self.newest_first or ("-pk",)
-            newest, is_limited = admin_lists.newest(self.get_queryset(request), order)
+            kinds = self.kind_columns if self.newest_first else ()
+            newest, is_limited = admin_lists.newest(
+                merging.named(self.get_queryset(request), kinds), order, kinds
+            )
             request.is_search_limited = is_limited or getattr(request, "is_search_limited", False)
             keys = newest.order_by(*order).values_list("pk", flat=True)
             other |= set(keys.filter(wanted)[: admin_lists.MAX_FOUND]) if wanted else set()

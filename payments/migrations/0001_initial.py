@@ -194,10 +194,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='payment',
-            index=models.Index(fields=['merchant', 'created_at'], name='payment_newest_first'),
-        ),
-        migrations.AddIndex(
-            model_name='payment',
             index=models.Index(fields=['merchant', 'status', 'created_at'], name='payment_filtered'),
         ),
         migrations.AddIndex(

@@ -1,18 +1,26 @@
 """Nobody sees rows of another merchant: a filter narrows the pages, and the role that reads has no others."""
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from config.deployment import postgresql
 from config.deployment.findings import Level
 from console.people.roles import ShopRole
-from core.database import rows
+from core.database import merging, rows
 from operations.data_protection import shop_fence
+from payments.models import Payment
+from request_log.models import RequestRecord
+from shop.narrowing import NEWEST_FIRST
+from shop.site import site
 from tests.conftest import SandboxBankClient, Shop
 from tests.settlements.conftest import acquirer
 from tests.shop.people import FullShop, labels, list_url, person_of, row_url
 from tests.sqlstates import NOT_ALLOWED, sqlstate
+from transactions.models import Transaction
 
 __all__ = ["acquirer"]  # a fixture
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("acquirer")]
@@ -133,16 +141,23 @@ def test_shop_is_closed_without_the_views(own: FullShop, owner: Client) -> None:
         assert owner.get(path).status_code == 503, path
 
 
-def test_list_of_a_merchant_is_read_by_its_index(shop: Shop) -> None:
-    newest = "ORDER BY created_at DESC, id DESC LIMIT 50"
+@pytest.mark.parametrize(
+    ("model", "index"),
+    [
+        (Payment, "payment_filtered"),
+        (Transaction, "transaction_filtered"),
+        (RequestRecord, "merchant_id_created_at_idx"),
+    ],
+)
+def test_list_of_a_merchant_is_read_by_its_index(shop: Shop, model: Any, index: str) -> None:
+    page = site._registry[model]
     with shop_fence.reading_for(shop.merchant.pk):
         for each in ("seqscan", "sort", "bitmapscan"):  # the tables of the test are small
             rows.run(f"SET LOCAL enable_{each} = off", [])
-        for table, index in (
-            ("payments_payment", "payment_newest_first"),
-            ("request_log_requestrecord", "merchant_id_created_at_idx"),
-        ):
-            found = rows.run(f"EXPLAIN SELECT * FROM {table} WHERE merchant_id = 'mch_x' {newest}", [])
-            plan = "\n".join(line for (line,) in found.fetchall())
-            assert index in plan, plan
-            assert "->  Sort " not in plan, plan
+        own = shop_fence.narrowed(model.objects.all(), shop.merchant.pk).order_by(*NEWEST_FIRST)
+        with CaptureQueriesContext(connection) as captured:
+            merging.keys(own, page.kind_columns, 50, 100)
+        found = rows.run(f"EXPLAIN {captured.captured_queries[0]['sql']}", [])
+        plan = "\n".join(line for (line,) in found.fetchall())
+    assert index in plan, plan
+    assert "->  Sort " not in plan, plan

@@ -1,7 +1,9 @@
 """Lists, filters, searches and orders of the console never read a whole table that grows with payments."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from core.console.admin_lists import NewestValuesFilter
 from payments.models import Payment
 from tests.conftest import Shop
 from tests.console.lists.query_plans import unbounded
-from tests.factories import MerchantFactory
+from tests.factories import MerchantFactory, PaymentFactory
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +91,7 @@ def typed(changes: ChangeList) -> Iterator[str]:
 def many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each list behaves as if its table had more rows than filters read."""
 
-    def newest(rows: Any, order: Sequence[str]) -> tuple[Any, bool]:
+    def newest(rows: Any, order: Sequence[str], kind_columns: Sequence[str] = ()) -> tuple[Any, bool]:
         return rows.filter(pk__gt=rows.model._meta.pk.get_prep_value("5")), True
 
     monkeypatch.setattr(admin_lists, "newest", newest)
@@ -191,6 +193,29 @@ def test_list_of_a_day_is_narrowed_before_other_filters(
         }.items():
             page = shown(admin_client, query)
             assert [number for number, code in enumerate(codes) if code in page] == expected, query
+
+
+def test_pages_of_a_merchant_have_all_statuses_in_order(
+    admin_client: Client, shop: Shop, other_shop: Shop, monkeypatch: pytest.MonkeyPatch, noon: datetime
+) -> None:
+    """No index has all payments of a merchant in order, so a page merges those of each status."""
+    monkeypatch.setattr(admin.site._registry[Payment], "list_per_page", 2)
+    own = []
+    statuses = ({}, {"status": "failed", "failure_code": "payment_declined"}, {"status": "expired"}, {}, {})
+    for number, (ended, whose) in enumerate(product(statuses, (shop, other_shop))):
+        # Pairs of one instant are in the order of their ids.
+        at = noon + timedelta(seconds=number // 4)
+        payment = PaymentFactory(merchant=whose.merchant, created_at=at)
+        Payment.objects.filter(pk=payment.pk).update(updated_at=at, **ended)
+        own += [payment] if whose is shop else []
+    newest = [each.pk for each in sorted(own, key=lambda each: (each.created_at, each.pk), reverse=True)]
+    for query in ("", "&amount_from=1", f"&date={noon:%Y-%m-%d}", "&payer_matches__isnull=True"):
+        for page in (0, 1, 2):
+            found = shown(admin_client, f"merchant={shop.merchant.pk}{query}&p={page + 1}")
+            links = re.findall(r"payment/(pay_5F\w{27})/change", found)
+            assert list(dict.fromkeys(links)) == [
+                each.replace("_", "_5F") for each in newest[2 * page : 2 * page + 2]
+            ], (query, page)
 
 
 def test_unsupported_admin_sort_order_is_ignored(admin_client: Client, shop: Shop, noon: datetime) -> None:
