@@ -170,7 +170,6 @@ class Transfer(DigestedRow, StateMachine):
                 fields=["purpose", "route", "due_at"], condition=IS_OPEN, name="transfer_due_by_route"
             ),
             models.Index(fields=["created_at"], condition=IS_OPEN, name="transfer_open_oldest"),
-            models.Index(fields=["created_at"], name="transfer_newest_first"),
             models.Index(
                 fields=["submitted_at"],
                 condition=Q(submitted_at__isnull=False),

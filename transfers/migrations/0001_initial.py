@@ -153,10 +153,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='transfer',
-            index=models.Index(fields=['created_at'], name='transfer_newest_first'),
-        ),
-        migrations.AddIndex(
-            model_name='transfer',
             index=models.Index(condition=models.Q(('submitted_at__isnull', False)), fields=['submitted_at'], name='transfer_last_submitted'),
         ),
         migrations.AddIndex(
