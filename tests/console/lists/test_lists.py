@@ -201,6 +201,7 @@ def test_pages_of_a_merchant_have_all_statuses_in_order(
     """No index has all payments of a merchant in order, so a page merges those of each status."""
     monkeypatch.setattr(admin.site._registry[Payment], "list_per_page", 2)
     own = []
+    statuses: tuple[dict[str, str], ...]
     statuses = ({}, {"status": "failed", "failure_code": "payment_declined"}, {"status": "expired"}, {}, {})
     for number, (ended, whose) in enumerate(product(statuses, (shop, other_shop))):
         # Pairs of one instant are in the order of their ids.
