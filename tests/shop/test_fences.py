@@ -150,7 +150,7 @@ def test_shop_is_closed_without_the_views(own: FullShop, owner: Client) -> None:
     ],
 )
 def test_list_of_a_merchant_is_read_by_its_index(shop: Shop, model: Any, index: str) -> None:
-    page = site._registry[model]
+    page: Any = site._registry[model]
     with shop_fence.reading_for(shop.merchant.pk):
         for each in ("seqscan", "sort", "bitmapscan"):  # the tables of the test are small
             rows.run(f"SET LOCAL enable_{each} = off", [])
