@@ -4,7 +4,7 @@
 of the period or after the cursor, `SEARCHED` at most, so that no search reads a whole history.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -30,6 +30,7 @@ class Search:
     payments: PaymentQuerySet
     cursor: Cursor | None
     more: dict[str, str] = field(default_factory=dict)
+    kind_columns: Sequence[str] = ()  # see `core.database.merging`
 
 
 def is_needed(query: dict[str, Any]) -> bool:
@@ -48,8 +49,10 @@ def find(
     mine = Payment.objects.of(merchant)
     cursor = paging.find_cursor(mine, query, pk_of)
     found, more = paging.created_between(mine, query), dict[str, str]()
+    kinds: Sequence[str] = ()
     if not any(name in query for name in SELECTIVE):
-        found, more = _newest(merging.named(found, PAYMENTS.kind_columns), cursor)
+        kinds = PAYMENTS.kind_columns
+        found, more = _newest(merging.named(found, kinds), cursor)
     if "qr_code_id" in query:
         found = found.filter(pk=ids.of_payment(query["qr_code_id"]))  # whose index finds it
     if "reference" in query:
@@ -60,7 +63,8 @@ def find(
     for number, (key, value) in enumerate(query.get("metadata", {}).items()):
         stored = Func(F("metadata"), Value(key), function="json_extract_path_text", output_field=TextField())
         found = found.alias(**{f"metadata{number}": stored}).filter(**{f"metadata{number}": value})
-    return Search(found.with_status(query["status"], now) if "status" in query else found, cursor, more)
+    found = found.with_status(query["status"], now) if "status" in query else found
+    return Search(found, cursor, more, kinds)
 
 
 def _newest(within: PaymentQuerySet, cursor: Cursor | None) -> tuple[PaymentQuerySet, dict[str, str]]:

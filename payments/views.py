@@ -32,6 +32,7 @@ class PaymentViewSet(MerchantViewSet):
                 show,
                 cursor=found.cursor,
                 more=found.more,
+                kind_columns=found.kind_columns,
                 load=load_exceptions,
             )
         return listing.of_owner(PAYMENTS, merchant.id, query, show, now=now, load=load_exceptions)

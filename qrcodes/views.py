@@ -50,8 +50,15 @@ class QrCodeViewSet(MerchantViewSet):
         def show(payment: Payment) -> QrCodeObject:
             return qr_code_object(payment.qr_code, now)
 
-        payments = found.payments.select_related("qr_code")
-        return paging.page(payments, query, "qr_codes", show, cursor=found.cursor, more=found.more)
+        return paging.page(
+            found.payments.select_related("qr_code"),
+            query,
+            "qr_codes",
+            show,
+            cursor=found.cursor,
+            more=found.more,
+            kind_columns=found.kind_columns,
+        )
 
     @docs.retrieve
     def retrieve(self, request: Request, qr_code_id: str) -> QrCodeObject:

@@ -198,8 +198,8 @@ class BoundedChangeList(DeclaredChangeList):
         super().get_results(request)
         page: Any = self.result_list
         if self.kind_columns and page.query.is_sliced:
-            found = merging.keys(self.queryset, self.kind_columns, page.query.low_mark, page.query.high_mark)
-            self.result_list = self.queryset.filter(pk__in=[key for *_, key in found])
+            start, stop = page.query.low_mark, page.query.high_mark
+            self.result_list = merging.page(self.queryset, self.kind_columns, start, stop)
         self.model_admin.prepare_rows(self.result_list)
 
     def get_ordering_field(self, field_name: Any) -> Any:

@@ -18,6 +18,13 @@ def named(rows: Q, kind_columns: Sequence[str]) -> Q:
     return rows.filter(**{f"{each}__in": _values(rows.model, each) for each in kind_columns})
 
 
+def page(rows: Q, kind_columns: Sequence[str], start: int, stop: int) -> Q:
+    """Rows `start` until before `stop`."""
+    if not kind_columns:
+        return rows[start:stop]
+    return rows.filter(pk__in=[key for *_, key in keys(rows, kind_columns, start, stop)])
+
+
 def keys(rows: QuerySet[Any], kind_columns: Sequence[str], start: int, stop: int) -> list[Any]:
     """What rows `start` until before `stop` are ordered by: a tuple for each."""
     order = [str(each) for each in rows.query.order_by]

@@ -9,6 +9,7 @@ from django.db.models import Model, QuerySet
 from rest_framework import serializers
 
 from core import dates, errors
+from core.database import merging
 from core.http import fields, received
 from core.http.objects import between
 from core.http.responses import ApiResponse
@@ -162,21 +163,21 @@ def page(
     cursor: Cursor | None = None,
     more: Mapping[str, str] | None = None,
     load: Callable[[Sequence[M]], None] | None = None,
+    kind_columns: Sequence[str] = (),
 ) -> ApiResponse:
     """One page of `rows` under the key `plural`; `total` counts all that match.
 
     `unfiltered`: the whole list, which has the row of a cursor. Not needed for a list without cursors, or
     with a `cursor` that was found already. `more`: further fields of the response. `load`: reads by one query
-    what `show` needs of other tables.
+    what `show` needs of other tables. `kind_columns`: see `core.database.merging`.
     """
     limit, offset = query["limit"], query["offset"]
     cursor = cursor if unfiltered is None else find_cursor(unfiltered, query)
     total = rows.count()
-    if cursor is not None:
-        found = list(cursor.restrict(rows)[:limit])
-        found = found[::-1] if cursor.is_before else found
-    else:
-        found = list(rows.order_by(*NEWEST_FIRST)[offset : offset + limit]) if offset < total else []
+    start, listed = (offset, rows.order_by(*NEWEST_FIRST)) if cursor is None else (0, cursor.restrict(rows))
+    found = list(merging.page(listed, kind_columns, start, start + limit)) if start < total else []
+    if cursor is not None and cursor.is_before:
+        found.reverse()
     if load is not None:
         load(found)
     return page_response([show(row) for row in found], total, query, plural, more)
