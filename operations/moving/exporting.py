@@ -39,6 +39,7 @@ from operations.moving.file import Unusable, Writer
 from payments.card_models import IS_ON_THE_WAY, IS_OPEN, CardCharge
 from reconciliation.models import BankTransaction
 from settlements.models import SettledItem
+from transfers import safe_mode
 from transfers.models import UNFINISHED_STATES, Transfer, TransferState
 from webhooks.models import DeliveryLease, DisabledReason, Endpoint, EndpointStatus
 
@@ -67,6 +68,8 @@ def export(merchant_id: str, path: Path, *, now: datetime) -> tuple[str, str]:
 
     Raises Merchant.DoesNotExist, Unusable, OSError; then the merchant stays as it was.
     """
+    if safe_mode.is_on():  # the other instance would not know that orders may be missing
+        raise Unusable("Safe mode is on. Compare the orders with the banks first, and end it.")
     key, is_new = vault.new_key(), leave(merchant_id, now=now)
     try:
         path.touch(0o600, exist_ok=False)

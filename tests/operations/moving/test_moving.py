@@ -58,6 +58,7 @@ from tests.refunds.builders import RefundShop
 from tests.settlements.conftest import ReportingAcquirer
 from tests.tables import count_rows
 from tests.webhook_receiver import Receiver
+from transfers import safe_mode
 from webhooks import feed
 from webhooks.delivery import dispatcher
 from webhooks.models import Endpoint
@@ -352,6 +353,14 @@ def test_export_that_fails_leaves_the_merchant_as_it_was(
         call_command("export_merchant", "mch_none", file)
     with pytest.raises(CommandError, match="has not moved"):
         call_command("export_merchant", shop.merchant.pk, "--cancel")
+
+
+def test_books_that_a_restore_may_have_cut_stay(shop: Shop, file: Path, transactional_db: None) -> None:
+    """The other instance has no safe mode: it would pay out what lost orders have sent already."""
+    safe_mode.pause(reason="A restore", now=clock.now())
+    with pytest.raises(CommandError, match="Safe mode is on"):
+        call_command("export_merchant", shop.merchant.pk, file)
+    assert (shop.get("/v1/payments").status_code, file.exists()) == (200, False)
 
 
 def test_transaction_that_began_before_is_awaited(
