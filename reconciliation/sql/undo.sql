@@ -17,9 +17,10 @@ CREATE OR REPLACE FUNCTION reconciliation_undo_obstacle(
             )))
         )
         UNION ALL
-        SELECT 0, NULL, 'known' FROM reconciliation_statement AS statement JOIN reconciliation_statement AS later USING (bank)
-        WHERE statement.id = undone AND later.created_at > statement.created_at AND later.duplicate_count > 0
-            AND later.undone_at IS NULL
+        -- Imports may run at once, and take less than a day: one that began before may have known these lines too.
+        SELECT 0, NULL, 'known' FROM reconciliation_statement AS statement JOIN reconciliation_statement AS other USING (bank)
+        WHERE statement.id = undone AND other.id <> undone AND other.duplicate_count > 0 AND other.undone_at IS NULL
+            AND coalesce(other.completed_at, other.created_at + interval '1 day') > statement.created_at
         UNION ALL
         SELECT 0, NULL, 'moved' FROM reconciliation_statementline AS line
         JOIN reconciliation_banktransaction AS money ON money.id = line.bank_transaction_id

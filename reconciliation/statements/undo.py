@@ -31,7 +31,7 @@ MAX_UNDONE = 1_000  # transactions and messages of one commit; each takes a lock
 LOCK_LINES = "SELECT pg_advisory_xact_lock(hashtextextended('statement lines ' || %s, 0))"
 WHY_NOT = {
     "closed": gettext_lazy("The day or month of this import is closed."),
-    "known": gettext_lazy("A later import knew lines of earlier ones already: undo it first."),
+    "known": gettext_lazy("Another import knew lines of earlier ones already: undo it first."),
     "moved": gettext_lazy("This import brought money of a merchant that has moved to another instance."),
     "not_matched": gettext_lazy("Line %(line)s is not matched yet. Try again in a minute."),
     "decided": gettext_lazy("Somebody has decided about the money of line %(line)s."),

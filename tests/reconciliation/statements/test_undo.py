@@ -30,7 +30,14 @@ from reconciliation.models import (
     Statement,
     StatementLine,
 )
-from reconciliation.statements import importing, reconciliation, statement_file, undo
+from reconciliation.statements import (
+    importing,
+    line_storage,
+    lines,
+    reconciliation,
+    statement_file,
+    undo,
+)
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop, new_client
 from tests.context import acting_as
@@ -122,10 +129,20 @@ def test_callback_after_the_undo_is_money_of_its_own(shop: Shop) -> None:
 def test_import_whose_lines_a_later_one_knew_is_not_undone(shop: Shop) -> None:
     first = import_file(bot_file(UNKNOWN[0])).statement
     second = import_file(bot_file(UNKNOWN[0], UNKNOWN[1])).statement
-    is_refused(first, "A later import knew lines of earlier ones already: undo it first.")
+    is_refused(first, "Another import knew lines of earlier ones already: undo it first.")
     undone(second)
     undone(first)
     assert suspense() == 0
+
+
+def test_import_that_began_before_and_knew_its_lines_is_undone_first(shop: Shop) -> None:
+    """Several workers import: the import of a long file ends after that of a later, short one."""
+    file = statement_file.open_file(io.BytesIO(bot_file(UNKNOWN[0], UNKNOWN[1])), "long.txt")
+    with acting_as("staff:malee"):
+        long = importing.begin(file, bank="sandbox", now=clock.now() - timedelta(minutes=1))
+    short = import_file(bot_file(UNKNOWN[0])).statement
+    line_storage.store_lines(long, list(file.read_lines(lines.FileProblems())), now=clock.now())
+    is_refused(short, "Another import knew lines of earlier ones already: undo it first.")
 
 
 def test_money_of_a_merchant_that_has_moved_is_not_undone(shop: Shop) -> None:
