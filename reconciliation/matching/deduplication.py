@@ -245,10 +245,11 @@ def _reversal_candidates(reversal: BankTransaction, debits: list[BankTransaction
 
 
 def _new_details(bank_transaction: BankTransaction, other: BankTransaction) -> dict[str, str]:
+    if bank_transaction.payer_account_digest and not bank_transaction.payer_account_sealed:
+        return {}  # what was erased does not come back
     details = {name: getattr(other, name) for name in OPTIONAL_FIELDS if not getattr(bank_transaction, name)}
     # An account number is only valid together with its bank.
     is_same_bank = bank_transaction.payer_bank_code in ("", other.payer_bank_code)
-    # An account that was erased does not come back.
     if other.payer_account and is_same_bank and not bank_transaction.payer_account_digest:
         sealed = digests.seal(other.payer_account, context=bank_transaction.id)
         details |= {

@@ -195,6 +195,18 @@ def test_second_erasure_finds_nothing(selection: erasure.Selection) -> None:
     assert not erasure.erase(selection)
 
 
+def test_repeated_notification_does_not_bring_an_erased_payer_back(
+    shop: Shop, bank: SandboxBankClient
+) -> None:
+    payer = {"payer_name": NAME, "payer_bank_code": BANK, "payer_account": ACCOUNT}
+    notification = bank.notification(shop.qr_code(), **payer)
+    bank.post(notification)
+    run_erase(f"{BANK}:{ACCOUNT}", "--yes")
+    assert bank.post(notification).status_code == 200
+    assert [each.payer_name for each in BankTransaction.objects.all()] == [""]
+    assert [each.payer_name for each in Payment.objects.all()] == [None]
+
+
 def test_unknown_payer_is_an_error(paid: dict[str, Any]) -> None:
     with pytest.raises(CommandError, match="No bank transaction is of this payer"):
         run_erase(f"{BANK}:0000000000", "--yes")
