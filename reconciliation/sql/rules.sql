@@ -315,8 +315,27 @@ BEGIN
     RETURN NEW;
 END $$;
 
-CREATE OR REPLACE TRIGGER reconciliation_check_here BEFORE INSERT OR UPDATE OF later_bank_reference ON reconciliation_banktransaction
-    FOR EACH ROW EXECUTE FUNCTION reconciliation_check_here();
+CREATE OR REPLACE TRIGGER reconciliation_check_here BEFORE INSERT OR UPDATE OF later_bank_reference, resolution_state
+    ON reconciliation_banktransaction FOR EACH ROW EXECUTE FUNCTION reconciliation_check_here();
+
+
+-- The staff of the other instance decide about its money, or it would go back twice. A return by hand has no order.
+CREATE OR REPLACE FUNCTION reconciliation_check_return_here() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM public.reconciliation_banktransaction AS money JOIN public.merchants_merchant AS merchant
+            ON (money.bank, money.biller_id) IN ((merchant.bank, merchant.biller_id), (standby_bank, standby_biller_id))
+        WHERE money.id = NEW.bank_transaction_id AND money.biller_id <> '' AND moved_at IS NOT NULL
+    ) THEN
+        RAISE EXCEPTION 'the merchant of return % has moved', NEW.id USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE OR REPLACE TRIGGER reconciliation_check_return_here BEFORE INSERT OR UPDATE OF status ON reconciliation_return
+    FOR EACH ROW EXECUTE FUNCTION reconciliation_check_return_here();
 
 
 CREATE OR REPLACE TRIGGER merchants_check_exists AFTER INSERT OR UPDATE OF merchant_id ON reconciliation_banktransaction

@@ -33,9 +33,10 @@ from reconciliation.models import (
     ConfirmationInquiry,
     Inquiry,
     ReconciliationException,
+    Return,
     StatementLine,
 )
-from tests.approvals.builders import add_payout_account
+from tests.approvals.builders import add_payout_account, decide_approval
 from tests.audit import differences
 from tests.concurrency import run_concurrently
 from tests.conftest import SandboxBankClient, Shop
@@ -45,13 +46,14 @@ from tests.operations.audit import scenarios
 from tests.operations.audit.scenarios import SCENARIOS, Serving
 from tests.operations.evidence.builders import KEY
 from tests.operations.moving.conftest import Instance
-from tests.reconciliation.builders import RESOLVES, parse, staff_client
+from tests.reconciliation.builders import RESOLVES, Seller, decide, parse, staff_client, state_of, suspense
 from tests.reconciliation.exceptions.test_acts_in_console import confirm
 from tests.reconciliation.statements.statement_files import (
     bot_file,
     credit_line,
     csv_file,
     import_file as import_statement,
+    report_twice,
 )
 from tests.reconciliation.statements.test_fees import WITH_FEE, with_fee
 from tests.refunds.builders import RefundShop
@@ -520,3 +522,36 @@ def test_staff_read_that_the_merchant_has_moved(
     malee, held = staff_client("malee", *RESOLVES), BankTransaction.objects.get()
     assert "The merchant has moved to another instance." in confirm(malee, held.pk, "accept")
     assert (reasons(), found_by_audit()) == (["amount_mismatch"], [])
+
+
+@pytest.mark.parametrize("decision", ["record_manual_return", "write_off", "merge"])
+def test_nobody_decides_here_about_money_of_a_merchant_that_has_moved(
+    decision: str, shop: Shop, bank: SandboxBankClient, transactional_db: None
+) -> None:
+    """The other instance has the same exception: its staff would send the money back a second time."""
+    seller = Seller(shop, bank)
+    waiting: dict[str, Callable[[], BankTransaction]] = {
+        "record_manual_return": seller.unmatched,
+        "write_off": lambda: seller.reverse(seller.unmatched(), 1),
+        "merge": lambda: report_twice(seller),
+    }
+    found = waiting[decision]()
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    given = {"bank_reference": "FT1"} if decision == "record_manual_return" else {}
+    before = (suspense(), state_of(found))
+    with pytest.raises(DatabaseError, match="has moved"):
+        decide(decision, found, **given)
+    assert (suspense(), state_of(found), found_by_audit()) == (*before, [])
+    assert not Return.objects.exists()
+
+
+def test_second_person_does_not_complete_a_return_of_a_merchant_that_has_moved(
+    shop: Shop, bank: SandboxBankClient, settings: Settings, transactional_db: None
+) -> None:
+    settings.APPROVAL_ITEM_LIMIT = 1
+    held = Seller(shop, bank).unmatched()
+    made = decide("record_manual_return", held, bank_reference="FT1")
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    with pytest.raises(DatabaseError, match="has moved"):
+        decide_approval(made.pk, "approve", actor="staff:somsak")
+    assert state_of(held) == ("unmatched", "sending_back")
