@@ -90,7 +90,7 @@ def open_link(token: str, *, now: datetime) -> ClaimLink:
     """The link of a token, as its page shows it. Raises ClaimRefused for each that has no page."""
     links = ClaimLink.objects.select_related("refund__payment__merchant")
     link: ClaimLink | None = links.filter(token_digest=_digest(token)).first()
-    if link is None or not link.is_shown_at(now):
+    if link is None or not link.is_shown_at(now) or link.refund.payment.merchant.moved_at is not None:
         raise ClaimRefused("closed")
     return link
 

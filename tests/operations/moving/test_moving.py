@@ -47,6 +47,7 @@ from tests.operations.audit.scenarios import SCENARIOS, Serving
 from tests.operations.evidence.builders import KEY
 from tests.operations.moving.conftest import Instance
 from tests.reconciliation.builders import RESOLVES, Seller, decide, parse, staff_client, state_of, suspense
+from tests.reconciliation.claims.builders import claim_of
 from tests.reconciliation.exceptions.test_acts_in_console import confirm
 from tests.reconciliation.statements.statement_files import (
     bot_file,
@@ -522,6 +523,17 @@ def test_staff_read_that_the_merchant_has_moved(
     malee, held = staff_client("malee", *RESOLVES), BankTransaction.objects.get()
     assert "The merchant has moved to another instance." in confirm(malee, held.pk, "accept")
     assert (reasons(), found_by_audit()) == (["amount_mismatch"], [])
+
+
+def test_payer_of_a_merchant_that_has_moved_names_no_account_here(
+    shop: Shop, bank: SandboxBankClient, transactional_db: None
+) -> None:
+    claim = claim_of(shop, bank)
+    exporting.leave(shop.merchant.pk, now=clock.now())
+    assert (claim.read().status_code, claim.send(slip_reference=claim.slip_reference).status_code) == (
+        404,
+        404,
+    )
 
 
 @pytest.mark.parametrize("decision", ["record_manual_return", "write_off", "merge"])
