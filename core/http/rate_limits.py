@@ -18,7 +18,8 @@ local burst = tonumber(ARGV[2])
 local wanted = tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local arrival = math.max(tonumber(redis.call('GET', KEYS[1]) or now), now)
+-- Not later than a whole burst: the clock may have been set back, or another server may have taken over.
+local arrival = math.min(math.max(tonumber(redis.call('GET', KEYS[1]) or now), now), now + burst * interval)
 local room = math.floor((now + burst * interval - arrival) / interval + 0.000001)
 if room < 1 then
   local wait = arrival + interval - burst * interval - now

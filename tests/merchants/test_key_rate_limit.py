@@ -7,6 +7,7 @@ import pytest
 from pytest_django import Settings
 
 from core.http.rate_limits import RateLimit
+from core.work import redis
 from merchants import key_rate_limit
 from merchants.key_rate_limit import KeyRateLimiter
 from tests.concurrency import run_concurrently
@@ -63,6 +64,15 @@ def test_rate_limit_recovers_with_time(settings: Settings) -> None:
     while is_allowed():
         pass
     wait_until(is_allowed, 60)
+
+
+@pytest.mark.usefixtures("rare")
+def test_clock_that_is_set_back_by_a_day_refuses_a_key_for_no_day() -> None:
+    while (room := key_rate_limit.take("key")) and room.allowed:
+        pass
+    redis.try_call(lambda client: client.incrby("rate:key", 86_400 * 1_000_000))
+    room = key_rate_limit.take("key")
+    assert room is not None and room.wait_ms <= 1000 * INTERVAL
 
 
 @pytest.mark.usefixtures("rare")
