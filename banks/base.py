@@ -50,12 +50,7 @@ class InquiryFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReportedTransaction:
-    """A bank's report of one credit, decline or reversal.
-
-    amount: at least 1. paid_at: the bank's time, to the millisecond. References and payer are empty if the
-    bank does not report them. slip_reference: the id of the transfer in the mini-QR on the payer's slip
-    (core.thai.slips).
-    """
+    """A bank's report of one credit, decline or reversal. What the bank does not report is empty."""
 
     bank_reference: str
     kind: TransactionKind
@@ -63,37 +58,31 @@ class ReportedTransaction:
     reference1: str
     reference2: str
     reference3: str
-    amount: int
-    paid_at: datetime
+    amount: int  # at least 1
+    paid_at: datetime  # the bank's time, to the millisecond
     payer_name: str
     payer_bank_code: str
     payer_account: str
-    slip_reference: str = ""
+    slip_reference: str = ""  # the id of the transfer in the mini-QR on the payer's slip (core.thai.slips)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedTransfer:
-    """A bank's report about one of our transfers, which we did not inquire.
-
-    `returned`: the money came back after it had arrived. reference: the bank's own, or empty.
-    """
+    """A bank's report about one of our transfers, which we did not inquire."""
 
     order_id: str
-    status: FinalStatus
-    reference: str = ""
+    status: FinalStatus  # returned: the money came back after it had arrived
+    reference: str = ""  # the bank's own
     failure_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterConfig:
-    """The data of one merchant that an adapter needs. bank: the adapter's name.
+    """The data of one merchant that an adapter needs."""
 
-    credentials: by the names that the adapter declares. Never log them.
-    """
-
-    bank: str
+    bank: str  # the adapter's name
     biller_id: str
-    credentials: Mapping[str, str] = field(repr=False)
+    credentials: Mapping[str, str] = field(repr=False)  # by the names that it declares. Never log them
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,15 +139,11 @@ class Bank(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SlipTransfer:
-    """A bank's answer about the transfer on a payer's slip. It never credits money.
-
-    payee: as the bank shows it, with shortened account numbers. biller_id and the references are empty if the
-    bank does not report them.
-    """
+    """A bank's answer about the transfer on a payer's slip. It never credits. What it leaves out is empty."""
 
     amount: int
     transferred_at: datetime
-    payee: str
+    payee: str  # as the bank shows it, with shortened account numbers
     biller_id: str
     reference1: str
     reference2: str
@@ -175,19 +160,15 @@ class SlipLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransferOrder:
-    """Money to send. `order_id` is ours, and the bank executes it only once.
-
-    amount: at least 1. account: the whole number, which is never logged. charge_id: for refunds without an
-    account, the acquirer's charge or the bank's payment; otherwise empty.
-    """
+    """Money to send. `order_id` is ours, and the bank executes it only once."""
 
     order_id: str
     purpose: TransferPurpose
-    amount: int
+    amount: int  # at least 1
     bank_code: str
-    account: str = field(repr=False)
+    account: str = field(repr=False)  # the whole number, which is never logged
     account_name: str
-    charge_id: str
+    charge_id: str  # of refunds without an account: the acquirer's charge or the bank's payment
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +176,12 @@ class TransferResult:
     """A bank's answer to a transfer order or its inquiry.
 
     `not_sent`: the order surely did not arrive, so it may be sent again. `unknown`: it may have arrived, so
-    it may only be inquired. `processing`: the bank has it. reference: the bank's own. failure_code: ours,
-    with `failed` and `returned`.
+    it may only be inquired. `processing`: the bank has it.
     """
 
     status: ResultStatus
-    reference: str = ""
-    failure_code: str = ""
+    reference: str = ""  # the bank's own
+    failure_code: str = ""  # ours, with `failed` and `returned`
 
 
 class TransferSender(Protocol):
@@ -225,16 +205,12 @@ class LiveSender(TransferSender, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChargeRequest:
-    """Money to take from a card. `order_id` is ours, and the acquirer charges only once for it.
-
-    token: what the acquirer gave the customer's browser for the card, for one use. return_uri: where the
-    acquirer sends the payer's browser after 3-D Secure.
-    """
+    """Money to take from a card. `order_id` is ours, and the acquirer charges only once for it."""
 
     order_id: str
-    token: str = field(repr=False)
+    token: str = field(repr=False)  # what the acquirer gave the customer's browser for the card, for one use
     amount: int
-    return_uri: str = ""
+    return_uri: str = ""  # where the acquirer sends the payer's browser after 3-D Secure
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,75 +220,64 @@ class ChargeResult:
     `declined`: it was tried and failed because of `failure_code`. `refused`: the token is invalid and nothing
     was tried. `pending`: not decided yet. `unknown`: no readable answer in time, so we inquire and never
     charge again. `not_sent`: the request surely did not arrive. `missing`: the acquirer does not know the
-    charge. charge_id: the acquirer's own. brand: lower case. paid_at: the acquirer's time, with `succeeded`.
-    amount and currency: as the acquirer has them, or None. authorize_uri: with `pending`, the page for 3-D
-    Secure, or empty. fee: what the acquirer keeps of a charge that succeeded, with the interest of
-    instalments; fee_vat: the VAT on it, which the acquirer keeps too. Both are None until the acquirer has
-    said both.
+    charge. fee and fee_vat: None until the acquirer has said both.
     """
 
     outcome: ChargeOutcome
-    charge_id: str = ""
+    charge_id: str = ""  # the acquirer's own
     failure_code: DeclineCode | TokenErrorCode | None = None
-    brand: str = ""
+    brand: str = ""  # lower case
     last4: str = ""
-    paid_at: datetime | None = None
-    amount: int | None = None
-    currency: str | None = None
-    authorize_uri: str = ""
-    fee: int | None = None
-    fee_vat: int | None = None
+    paid_at: datetime | None = None  # the acquirer's time, with `succeeded`
+    amount: int | None = None  # as the acquirer has it
+    currency: str | None = None  # as the acquirer has it
+    authorize_uri: str = ""  # with `pending`: the page for 3-D Secure
+    fee: int | None = None  # what the acquirer keeps, with the interest of instalments
+    fee_vat: int | None = None  # the VAT on it, which the acquirer keeps too
 
 
 @dataclass(frozen=True, slots=True)
 class SettledItem:
     """An entry of the acquirer's ledger that a transfer pays out. What we receive is positive.
 
-    `charge` and `refund`: reference is the acquirer's id, order_id ours or empty. `adjustment`: anything else
-    that changes what we receive; description is the acquirer's name for it, such as `dispute.started.debit`.
-    amount: what the payer paid, or got back (negative). fee and fee_vat: what the acquirer keeps of it, or
-    None if it did not say them. net: what the entry adds to the transfer, as the ledger has it. The caller
-    checks that amount - fee - fee_vat is net.
+    The caller checks that amount - fee - fee_vat is net.
     """
 
-    kind: SettledItemKind
-    reference: str
-    order_id: str
-    amount: int
-    fee: int | None
+    kind: SettledItemKind  # adjustment: what else changes what we receive
+    reference: str  # the acquirer's id
+    order_id: str  # ours, or empty
+    amount: int  # what the payer paid, or got back (negative)
+    fee: int | None  # what the acquirer keeps of it; None if it did not say so
     fee_vat: int | None
-    net: int
-    description: str = ""
+    net: int  # what the entry adds to the transfer, as the ledger has it
+    description: str = ""  # the acquirer's name for an adjustment, such as `dispute.started.debit`
 
 
 @dataclass(frozen=True, slots=True)
 class AcquirerTransfer:
     """A transfer of the acquirer to our bank account.
 
-    amount: what leaves our balance at the acquirer. fee, fee_vat: the price of the transfer itself.
-    net: what arrives at our bank, amount - fee - fee_vat. `sent`: the acquirer's bank has it. `paid`: it
-    arrived. `failed`: it will not arrive. items: what the transfer pays out. They add up to amount if the
-    whole balance was transferred. The caller checks that.
+    Its items add up to its amount if the whole balance was transferred. The caller checks that.
     """
 
     id: str
-    amount: int
-    fee: int
+    amount: int  # what leaves our balance at the acquirer
+    fee: int  # the price of the transfer itself
     fee_vat: int
-    net: int
-    state: AcquirerTransferState
+    net: int  # what arrives at our bank: amount - fee - fee_vat
+    state: AcquirerTransferState  # sent: the acquirer's bank has it; paid: it arrived; failed: it will not
     created_at: datetime
     sent_at: datetime | None
     paid_at: datetime | None
-    items: tuple[SettledItem, ...]
+    items: tuple[SettledItem, ...]  # what the transfer pays out
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """id: the acquirer's. transferable_at: transfers pay the item from this time on."""
+    """An item that the acquirer owes us."""
 
-    id: str
-    transferable_at: datetime
+    id: str  # the acquirer's
+    transferable_at: datetime  # transfers pay the item from this time on
     item: SettledItem
 
 

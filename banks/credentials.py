@@ -17,20 +17,15 @@ MIN_RSA_BITS = 2048
 
 @dataclass(frozen=True, slots=True)
 class CredentialField:
-    """One credential that an adapter needs.
-
-    help: for staff who connect a merchant. normalise: returns the text to store; raises ValueError.
-    default: used if none is given; None makes the credential required. is_text: it has several lines.
-    domains: of the bank, for a URL.
-    """
+    """One credential that an adapter needs."""
 
     name: str
-    help: str
-    normalise: Callable[[str], str]
+    help: str  # for staff who connect a merchant
+    normalise: Callable[[str], str]  # returns the text to store; raises ValueError
     is_secret: bool = True
-    default: str | None = None
-    is_text: bool = False
-    domains: tuple[str, ...] = ()
+    default: str | None = None  # used if none is given; None makes the credential required
+    is_text: bool = False  # it has several lines
+    domains: tuple[str, ...] = ()  # of the bank, for a URL
 
     def check_host(self, value: str, others: Sequence[str]) -> None:
         """Check that a URL is the bank's, of one of the `others`, or loopback. Raises ValueError.

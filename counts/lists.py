@@ -15,14 +15,11 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class ClockRule:
-    """Rows of the kind `before` count as `after` by the clock, before a task stores the change.
-
-    `condition` is SQL and may use `%(now)s`. Few rows may match it, because they are counted one by one.
-    """
+    """Rows of the kind `before` count as `after` by the clock, before a task stores the change."""
 
     before: str
     after: str
-    condition: str
+    condition: str  # SQL with `%(now)s`. Few rows may match it, because they are counted one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +27,7 @@ class CountedList(Generic[M]):
     """A list that `counts_count_list` counts (`counts/sql/rules.sql`).
 
     A kind is the values of the columns `kind_columns`, separated by a slash. An index on owner, these columns
-    and `created_at` serves each kind. `owner_column` names whose list a row is in, `amount_sql` is
-    its satang. `is_merged`: no index has all rows of an owner in order, so the whole list merges its kinds.
+    and `created_at` serves each kind.
     """
 
     name: str
@@ -39,9 +35,9 @@ class CountedList(Generic[M]):
     kind_columns: tuple[str, ...]
     kinds: tuple[str, ...]
     clock_rule: ClockRule | None = None
-    owner_column: str = "merchant_id"
-    amount_sql: str = "0"
-    is_merged: bool = False
+    owner_column: str = "merchant_id"  # whose list a row is in
+    amount_sql: str = "0"  # the satang of a row
+    is_merged: bool = False  # no index has all rows of an owner in order, so the list merges its kinds
 
     def matching(
         self,
@@ -72,17 +68,14 @@ class CountedList(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class ListFilter(Generic[M]):
-    """Rows of one owner, of some kinds or of all, created from `start` until before `end`.
-
-    `now` decides about the clock rule of the list.
-    """
+    """Rows of one owner, of some kinds or of all, created from `start` until before `end`."""
 
     counted: CountedList[M]
     owner_id: str
     kinds: Collection[str] | None = None
     start: datetime = BEGINNING
     end: datetime = END
-    now: datetime = BEGINNING
+    now: datetime = BEGINNING  # of the clock rule of the list
 
     def __post_init__(self) -> None:
         if self.kinds is not None and not set(self.kinds) <= set(self.counted.kinds):

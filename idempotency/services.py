@@ -51,38 +51,28 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class InsertJob:
-    """A job that only inserts rows: one statement, then `on_commit`.
-
-    on_conflict: called if a unique index refuses the rows. It raises a refusal, or removes the row that is in
-    the way; then the rows are inserted again.
-    """
+    """A job that only inserts rows: one statement, then `on_commit`."""
 
     answer: ApiResponse
     rows: Sequence[Model]
     on_commit: Callable[[], None] | None = None
+    # Called if a unique index refuses the rows. It raises a refusal, or makes room; then they are inserted.
     on_conflict: Callable[[IntegrityError], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TwoPhaseJob(Generic[S]):
-    """A job with an external call between two commits.
-
-    admit: take the slot for the call until the stack ends, or raise a refusal; then nothing is stored.
-    prepare: the work of the first commit, which also commits the key.
-    perform: the call, without an open transaction.
-    finish: the work of the second commit, with the result of `perform`. A 2xx or 402 is stored; after any
-    other answer the key is free.
-    resume: the answer from the state of the subject, after a crash between the commits.
-    seconds: the longest time of `perform`; an older request has crashed.
-    """
+    """A job with an external call between two commits."""
 
     subject_id: str
-    seconds: float
+    seconds: float  # the longest time of `perform`; an older request has crashed
+    # Takes the slot for the call until the stack ends, or raises a refusal; then nothing is stored.
     admit: Callable[[ExitStack], object]
-    prepare: Callable[[], object]
-    perform: Callable[[], S]
+    prepare: Callable[[], object]  # the work of the first commit, which also commits the key
+    perform: Callable[[], S]  # the call, without an open transaction
+    # The work of the second commit. A 2xx or 402 is stored; after any other answer the key is free.
     finish: Callable[[S], ApiResponse]
-    resume: Callable[[str], ApiResponse]
+    resume: Callable[[str], ApiResponse]  # by the state of the subject, after a crash between the commits
 
 
 # The work of a request: insert rows, make an object of the API in one transaction, or run before and after an

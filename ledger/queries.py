@@ -150,15 +150,12 @@ class AccountNotOpen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LockedBalance:
-    """The rolled-up balance of a locked account and its merchant's debt (zero or less); satang.
-
-    count: entries that were rolled up now. is_complete: no entries are pending any more.
-    """
+    """The rolled-up balance of a locked account and its merchant's debt (zero or less); satang."""
 
     rolled_up: int
     debt: int
-    count: int
-    is_complete: bool = False
+    count: int  # entries that were rolled up now
+    is_complete: bool = False  # no entries are pending any more
 
 
 def post(

@@ -34,28 +34,22 @@ RETRY_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """Satang, never negative. `debt` is what a bank took back beyond the balance; credits repay it first.
-
-    `unconfirmed` is money that only an uploaded statement reports. It cannot leave. `unsettled` is money that
-    an acquirer has not paid: only a refund of its payment can use it.
-    """
+    """Satang, never negative."""
 
     available: int
     reserved: int
-    debt: int
-    unconfirmed: int = 0
-    unsettled: int = 0
+    debt: int  # what a bank took back beyond the balance; credits repay it first
+    unconfirmed: int = 0  # only an uploaded statement reports it: it cannot leave
+    unsettled: int = 0  # an acquirer has not paid it: only a refund of its payment can use it
 
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """Satang that a bank or acquirer keeps of a payment, or charges for it.
-
-    owner: its name, if the money comes from another account, such as that of held money.
-    """
+    """Satang that a bank or acquirer keeps of a payment, or charges for it."""
 
     amount: int
     vat: int = 0
+    # The name of the bank, if the money comes from another account, such as that of held money.
     owner: str = field(default="", compare=False)
 
     @property
@@ -73,15 +67,12 @@ NO_FEE = Fee(0)
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """Satang that came in for a merchant and a subject, such as a payment. The merchant gets it less the fee.
-
-    into: the account of the merchant; `confirm` or `settle` makes the money available if it is another one.
-    """
+    """Satang that came in for a merchant, who gets it less the fee, and a subject, such as a payment."""
 
     merchant_id: str
     subject_id: str
     amount: int
-    into: AccountType = AccountType.AVAILABLE
+    into: AccountType = AccountType.AVAILABLE  # of another one `confirm` or `settle` makes it available
     fee: Fee = NO_FEE
 
 

@@ -32,15 +32,11 @@ _ALL_COLUMNS = _KEY_COLUMNS + len(Merchant._meta.concrete_fields)
 
 @dataclass(frozen=True)
 class ReadWithKey:
-    """Columns that the query for the key also reads, which saves a round trip.
+    """Columns that the query for the key also reads, which saves a round trip."""
 
-    columns: SQL of the columns; `m` is the merchant.
-    join: SQL of a join that finds at most one row.
-    values: the values for `%s` in the join, from the arguments of the path.
-    """
-
-    columns: str
-    join: str = ""
+    columns: str  # SQL; `m` is the merchant
+    join: str = ""  # SQL of a join that finds at most one row
+    # Those for `%s` in the join, from the arguments of the path.
     values: Callable[[Mapping[str, Any]], list[Any]] = lambda arguments: []
 
 

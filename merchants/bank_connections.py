@@ -40,17 +40,16 @@ BANK_IS_FIXED_MESSAGE = gettext_noop(
 
 @dataclass(frozen=True, slots=True)
 class ConnectionConfig:
-    """The agreement of a merchant and its bank. callers: networks (CIDR); none means any.
-
-    credentials: by name, as the adapter declares them.
-    """
+    """The agreement of a merchant and its bank."""
 
     bank: str
     biller_id: str
     reference2: str = ""
     reference3: str = ""
-    credentials: Mapping[str, object] = field(default_factory=dict, repr=False)
-    callers: Sequence[str] = ()
+    credentials: Mapping[str, object] = field(
+        default_factory=dict, repr=False
+    )  # as the adapter declares them
+    callers: Sequence[str] = ()  # networks (CIDR); none means any
 
 
 def connect(

@@ -27,14 +27,11 @@ class MatchResult(models.TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class HeldMoney:
-    """Money that stays in the suspense account until somebody decides.
+    """Money that stays in the suspense account until somebody decides."""
 
-    sentence: why, for staff. meaning and advice: why, and what to do, for merchants.
-    """
-
-    sentence: str
-    meaning: str
-    advice: str
+    sentence: str  # why, for staff
+    meaning: str  # why, for merchants
+    advice: str  # what they can do
 
 
 # Held for a payment, which shows it.

@@ -36,18 +36,14 @@ RETURNING {rows.columns(Payment, "t")}
 
 @dataclass(frozen=True, slots=True)
 class PaidPayment:
-    """A payment that its bank or acquirer reports as paid.
-
-    received: satang that came in, if they can differ from the amount. into: the account of the merchant that
-    gets them. fee: None if it is not known yet.
-    """
+    """A payment that its bank or acquirer reports as paid."""
 
     payment: Payment
     paid_at: datetime
     payer: Payer
-    received: int | None = None
-    into: AccountType = AccountType.AVAILABLE
-    fee: ledger.Fee | None = ledger.NO_FEE
+    received: int | None = None  # satang that came in, if they can differ from the amount
+    into: AccountType = AccountType.AVAILABLE  # the account of the merchant that gets them
+    fee: ledger.Fee | None = ledger.NO_FEE  # None: not known yet
 
 
 def draft(

@@ -30,18 +30,14 @@ UNKNOWN_NAME = "-"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """An account at a bank, or a charge or payment to take back.
-
-    route: who sends the money of a refund, also the account in the ledger that it leaves from.
-    is_payers: by the record of the bank or acquirer, the money came from there.
-    """
+    """An account at a bank, or a charge or payment to take back."""
 
     bank_code: str = ""
     account: str = field(default="", repr=False)
     account_name: str = ""
     charge_id: str = ""
-    route: str = ""
-    is_payers: bool = False
+    route: str = ""  # who sends the money of a refund, also the account in the ledger that it leaves from
+    is_payers: bool = False  # by the record of the bank or acquirer, the money came from there
 
     def order(self, order_id: str, purpose: TransferPurpose, amount: int) -> TransferOrder:
         account = self.bank_code, self.account, self.account_name

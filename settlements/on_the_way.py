@@ -17,19 +17,15 @@ MAX_PAYMENTS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class OnTheWay:
-    """The card payments that an acquirer has not paid, the oldest of `since`. Amounts are satang.
-
-    A fee that the acquirer has not said is not in the sums.
-    other: what refunds took off and open questions left on the account, negative if we owe it.
-    """
+    """Card payments that an acquirer has not paid. Amounts are satang, without fees that it has not said."""
 
     acquirer: str
     payments: int
-    since: datetime | None
+    since: datetime | None  # the time of the oldest
     gross: int
     fee: int
     fee_vat: int
-    other: int
+    other: int  # what refunds took off and open questions left on the account, negative if we owe it
 
     @property
     def net(self) -> int:

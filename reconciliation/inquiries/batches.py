@@ -47,14 +47,11 @@ I = TypeVar("I", Inquiry, ConfirmationInquiry)  # noqa: E741
 
 @dataclass(frozen=True, slots=True)
 class InquiryBatch:
-    """Inquiries to one bank. No other worker calls the bank meanwhile.
-
-    pause: from the last answer until the bank may be called again.
-    """
+    """Inquiries to one bank. No other worker calls the bank meanwhile."""
 
     rate_limit: BankRateLimit
     inquiries: list[AnyInquiry]
-    pause: timedelta
+    pause: timedelta  # from the last answer until the bank may be called again
 
 
 def due_inquiries(model: type[I], bank: str | OuterRef, now: datetime, *, is_urgent: bool) -> "QuerySet[I]":

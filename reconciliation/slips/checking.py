@@ -119,15 +119,12 @@ class BankCheckFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BankCheckResult:
-    """transfer: None if the bank knows none. payment: the payment that the money is for, if it is ours.
-
-    is_inquiry_scheduled: an inquiry about the payment is due now.
-    """
+    """What the bank of a merchant knows about a slip."""
 
     merchant: Merchant
-    transfer: SlipTransfer | None
-    payment: Payment | None = None
-    is_inquiry_scheduled: bool = False
+    transfer: SlipTransfer | None  # None: the bank knows none
+    payment: Payment | None = None  # what the money is for, if it is ours
+    is_inquiry_scheduled: bool = False  # an inquiry about the payment is due now
 
 
 def bank_for(payment_or_merchant_id: str) -> tuple[Merchant, str] | None:

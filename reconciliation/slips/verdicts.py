@@ -34,15 +34,12 @@ WENT_BACK = (ResolutionState.SENT_BACK, ResolutionState.TAKEN_BACK)
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """A verdict before it is compared with what the merchant expects.
-
-    money: for a payment of the merchant. It is not stored if only the answer to our question has it.
-    """
+    """A verdict before it is compared with what the merchant expects."""
 
     verdict: SlipVerdict
     bank: str = ""
     transaction_id: str = ""
-    money: BankTransaction | None = None
+    money: BankTransaction | None = None  # for its payment; not stored if only the answer of a bank has it
 
 
 def judge(merchant: Merchant, texts: Sequence[str], *, now: Callable[[], datetime]) -> Judgment:

@@ -34,16 +34,13 @@ class ReaderBusy(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row of a table. number: of its first line in the file, from 1. raw: as staff see it.
+    """A row of a table."""
 
-    error: why none of its cells can be trusted. kinds: of the cells of a spreadsheet, a letter each: `n` for
-    a number, `d` for a date or time, `s` for text. Empty for a text file.
-    """
-
-    number: int
+    number: int  # of its first line in the file, from 1
     cells: Sequence[str]
-    raw: bytes
-    error: str = ""
+    raw: bytes  # as staff see it
+    error: str = ""  # why none of its cells can be trusted
+    # Of the cells of a spreadsheet: `n` for a number, `d` for a date or time, `s` for text.
     kinds: str = ""
 
 
@@ -52,10 +49,6 @@ class FileLine:
     """A line of a file, byte for byte, and what it reports: no id of the bank and no account of the payer.
 
     If `parsed` is None, `error` has the reason, and `content` is the part that is equal in every export.
-    occurrence: 1 for the first equal line of its file, 2 for the second.
-    fee: what the bank keeps, None if the line does not name it. No format needs it, so it identifies nothing.
-
-    result: a LineResult or ALREADY_STORED, once it is stored. An unreadable line has no `bank_transaction`.
     """
 
     number: int
@@ -63,10 +56,10 @@ class FileLine:
     parsed: ReportedTransaction | None
     content: bytes = b""
     error: str = ""
-    fee: Fee | None = None
-    occurrence: int = 1
-    result: str = ""
-    bank_transaction: BankTransaction | None = None
+    fee: Fee | None = None  # what the bank keeps, if the line names it. It identifies nothing
+    occurrence: int = 1  # 1 for the first equal line of its file, 2 for the second
+    result: str = ""  # a LineResult or ALREADY_STORED, once it is stored
+    bank_transaction: BankTransaction | None = None  # an unreadable line has none
 
     @cached_property
     def sha256(self) -> str:

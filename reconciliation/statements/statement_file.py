@@ -31,16 +31,12 @@ NO_TABLE = "No visible sheet of the Excel file has a line with the names of the 
 
 @dataclass(slots=True)
 class FileContents:
-    """What a file says: staff see it before the import.
-
-    first and unreadable: the first lines of each kind. counts, amounts, paid_from and paid_until: of all
-    readable lines.
-    """
+    """What a file says, of all its readable lines: staff see it before the import."""
 
     line_count: int = 0
     unreadable_count: int = 0
-    first: list[FileLine] = field(default_factory=list)
-    unreadable: list[FileLine] = field(default_factory=list)
+    first: list[FileLine] = field(default_factory=list)  # the first lines
+    unreadable: list[FileLine] = field(default_factory=list)  # the first that cannot be read
     counts: Counter[TransactionKind] = field(default_factory=Counter)
     amounts: Counter[TransactionKind] = field(default_factory=Counter)
     paid_from: datetime | None = None
@@ -51,19 +47,15 @@ class FileContents:
 
 @dataclass(frozen=True, slots=True)
 class StatementFile:
-    """A file that can be read several times. table: None for the format `bot`.
-
-    encoding: empty for `xlsx`. bank_code: three digits of the bank that wrote it, or empty if the file does
-    not name it.
-    """
+    """A file that can be read several times."""
 
     stream: BinaryIO
     name: str
     format: StatementFormat
     sha256: str
-    encoding: str = ""
-    bank_code: str = ""
-    table: Table | None = None
+    encoding: str = ""  # empty for `xlsx`
+    bank_code: str = ""  # three digits of the bank that wrote it, if the file names it
+    table: Table | None = None  # None for the format `bot`
 
     def read_lines(self, problems: FileProblems) -> Iterator[FileLine]:
         """The lines; `problems` is complete after the last one. Raises InvalidStatementFile."""

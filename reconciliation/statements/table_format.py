@@ -41,20 +41,16 @@ _KEY_COLUMNS = ("date", "time", "biller_id", "reference1", "type")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The records of a file with named columns, and what only all of them together tell.
-
-    header: the record with the names. places: of our columns that the file has. sheet: its name in an Excel
-    file, else empty. is_day_first: whether all dates in numbers can have their day first, as in Thailand. If
-    one cannot, the file writes months first or mixes both, and 7/11/2026 is not clear in it.
-    has_decimal_commas: whether an amount has a comma before its decimals. Then "1,500" is not clear.
-    """
+    """The records of a file with named columns, and what only all of them together tell."""
 
     records: Records
-    header: Record
-    places: dict[str, int]
-    sheet: str = ""
+    header: Record  # the record with the names
+    places: dict[str, int]  # of our columns that the file has
+    sheet: str = ""  # its name in an Excel file
+    # Whether all dates in numbers can have their day first, as in Thailand. If one cannot, the file writes
+    # months first or mixes both, and 7/11/2026 is not clear in it.
     is_day_first: bool = True
-    has_decimal_commas: bool = False
+    has_decimal_commas: bool = False  # an amount has a comma before its decimals: "1,500" is not clear
 
     @property
     def names(self) -> list[tuple[str, str]]:

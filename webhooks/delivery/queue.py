@@ -62,28 +62,20 @@ class Quota(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClaimLimits:
-    """How many posts a claim may add: in total, per quota and per merchant.
-
-    Posts in flight count against the limits of their merchants. `ended`: ids of deliveries whose post has
-    succeeded, and whose result is not recorded yet.
-    """
+    """How many posts a claim may add: in total, per quota and per merchant."""
 
     posts: int
     slow: int
     extra: int
     per_merchant: int
     slow_per_merchant: int
-    in_flight: Sequence["Lease"] = ()
-    ended: Sequence[str] = ()
+    in_flight: Sequence["Lease"] = ()  # they count against the limits of their merchants
+    ended: Sequence[str] = ()  # ids of deliveries whose post succeeded, and whose result is not recorded yet
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A delivery that one worker owns, with everything that it needs to post it.
-
-    companions: the other deliveries of a message to a destination. The worker owns them too, and what becomes
-    of the message becomes of each. lines: the bodies of the first few.
-    """
+    """A delivery that one worker owns, with everything that it needs to post it."""
 
     delivery_id: str
     lease_id: UUID
@@ -96,8 +88,9 @@ class Lease:
     quota: Quota
     endpoint: Endpoint
     traceparent: str | None = None
+    # The other deliveries of a message to a destination. What becomes of the message becomes of each.
     companions: Sequence[str] = ()
-    lines: Sequence[bytes] = ()
+    lines: Sequence[bytes] = ()  # the bodies of the first few
 
     @property
     def delivery_ids(self) -> list[str]:

@@ -37,21 +37,19 @@ EXCHANGE_ERRORS = (
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Seconds: `connect` for TCP and TLS, `total` from the look-up to the end of the response."""
+    """Seconds."""
 
-    connect: float = 3.0
-    total: float = 15.0
+    connect: float = 3.0  # for TCP and TLS
+    total: float = 15.0  # from the look-up to the end of the response
 
 
 @dataclass(frozen=True)
 class PostResult:
-    """The result of a post. `error` is empty exactly if a complete 2xx head arrived in time.
+    """The result of a post."""
 
-    Otherwise it is one of dns, blocked, connect_refused, connect_timeout, tls_cert, tls_handshake, timeout,
-    reset, protocol, http_3xx, http_4xx, http_5xx. `status` is set if a complete head arrived.
-    """
-
-    status: int | None
+    status: int | None  # set if a complete head arrived
+    # Empty exactly if a complete 2xx head arrived in time; else a value of ERROR_BY_STATUS_CLASS,
+    # CONNECT_ERRORS or EXCHANGE_ERRORS, or dns.
     error: str
     excerpt: str
     duration_ms: int

@@ -55,16 +55,13 @@ class Route:
 
 @dataclass(slots=True)
 class Response:
-    """A response. With a complete head it has a `status`, and a `body` of up to MAX_BODY_BYTES.
-
-    Otherwise it has a `failure`: OSError or ProtocolError. `is_begun`: at least one byte arrived.
-    """
+    """A response with a complete head, which has a `status`, or with a `failure`."""
 
     status: int | None = None
     retry_after: str | None = None
-    body: bytearray = field(default_factory=bytearray)
-    failure: Exception | None = None
-    is_begun: bool = False
+    body: bytearray = field(default_factory=bytearray)  # up to MAX_BODY_BYTES
+    failure: Exception | None = None  # OSError or ProtocolError
+    is_begun: bool = False  # at least one byte arrived
 
 
 class Connection(asyncio.Protocol):
