@@ -58,13 +58,10 @@ class PaymentLinkAdmin(ActingAdmin):
         page = reverse("admin:payments_payment_changelist")
         return format_html('<a href="{}?{}">{}</a>', page, query, shown)
 
-    @admin.display(description=_("open codes"))
-    def open_codes(self, link: PaymentLink) -> int:
-        return services.open_codes([link], clock.now()).get(link.id, 0)
-
-    @admin.display(description=_("page"))
-    def page(self, link: PaymentLink) -> SafeString:
-        return format_html('<a href="{0}">{0}</a>', link.url)
+    open_codes = admin_columns.column(
+        _("open codes"), lambda link: services.open_codes([link], clock.now()).get(link.id, 0)
+    )
+    page = admin_columns.column(_("page"), lambda link: format_html('<a href="{0}">{0}</a>', link.url))
 
     @admin.display(description=_("picture to print"))
     def picture(self, link: PaymentLink) -> SafeString:

@@ -13,6 +13,7 @@ import banks
 from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from core import plain_text
+from core.console.admin_columns import column
 from core.console.admin_filters import MAX_LENGTH
 from merchants import admin_filters, bank_connections
 from merchants.bank_acts import BANK_ACTS
@@ -74,13 +75,11 @@ class BankConnectionAdmin(ReadOnlyAdmin):
     fields = ["merchant", "bank", "authentication", "credentials", "callers", "created_at", "updated_at"]
     readonly_fields = ["authentication", "credentials"]
 
-    @admin.display(description=_("Credentials"))
-    def credentials(self, connection: BankConnection) -> str:
-        return bank_connections.described_credentials(connection)
-
-    @admin.display(description=_("How the bank authenticates"))
-    def authentication(self, connection: BankConnection) -> str:
-        return gettext(banks.LIVE_BANKS[connection.bank].authentication_note)
+    credentials = column(_("Credentials"), bank_connections.described_credentials)
+    authentication = column(
+        _("How the bank authenticates"),
+        lambda connection: gettext(banks.LIVE_BANKS[connection.bank].authentication_note),
+    )
 
 
 @admin.register(ApiKey)

@@ -12,6 +12,7 @@ from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock, money
 from core.console import admin_columns, personal_data
+from core.console.admin_columns import column
 from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
@@ -65,11 +66,16 @@ class PaymentAdmin(ActingAdmin):
     search_columns = ("id", "reference", "merchant", "payer", "status_now", "baht", "created_at")
     received_baht = admin_columns.baht(_("received"), lambda row: row.received if row.completed_at else None)
     net_baht = admin_columns.baht(_("net"), lambda row: row.net if row.fee else None)
-
-    @admin.display(description=_("payer"))
-    def payer(self, payment: Payment) -> str | None:
-        """With initials only: the page of the payment records who sees the name."""
-        return personal_data.masked_name(payment.payer_name) if payment.payer_name else None
+    # With initials only: the page of the payment records who sees the name.
+    payer = column(
+        _("payer"), lambda row: personal_data.masked_name(name) if (name := row.payer_name) else None
+    )
+    payment_link = column(
+        _("payment link"),
+        lambda row: admin_columns.linked_id(link) if (link := row.payment_link_id) else None,
+    )
+    client_account = column(_("client's account"), lambda row: personal_data.account(row.client_bank_account))
+    payer_account_masked = column(_("payer's account"), lambda row: personal_data.account(row.payer_account))
 
     @admin.display(description=_("status"))
     def status_now(self, payment: Payment) -> str:
@@ -114,18 +120,6 @@ class PaymentAdmin(ActingAdmin):
             return None
         text = gettext("On the way since %(at)s") % {"at": clock.display(charge.paid_at)}
         return format_html('<a href="{}">{}</a>', reverse("admin:on_the_way"), text)
-
-    @admin.display(description=_("payment link"))
-    def payment_link(self, payment: Payment) -> str | None:
-        return admin_columns.linked_id(payment.payment_link_id) if payment.payment_link_id else None
-
-    @admin.display(description=_("client's account"))
-    def client_account(self, payment: Payment) -> str | None:
-        return personal_data.account(payment.client_bank_account)
-
-    @admin.display(description=_("payer's account"))
-    def payer_account_masked(self, payment: Payment) -> str | None:
-        return personal_data.account(payment.payer_account)
 
     def get_fieldsets(self, request: Any, obj: Any = None) -> Any:
         parts = {
@@ -188,10 +182,7 @@ class CardChargeAdmin(ReadOnlyAdmin):
         _("received"), lambda row: row.payment.received if row.paid_at else None
     )
     net_baht = admin_columns.baht(_("net"), lambda row: row.payment.net)
-
-    @admin.display(description=_("acquirer"))
-    def acquirer_name(self, charge: CardCharge) -> str:
-        return str(capfirst(banks.title(charge.acquirer)))
+    acquirer_name = column(_("acquirer"), lambda charge: capfirst(banks.title(charge.acquirer)))
 
 
 @admin.register(ChargeAnswer)

@@ -2,7 +2,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from audit_trail.pages import ReadOnlyAdmin
@@ -24,9 +23,7 @@ class QrCodeAdmin(ReadOnlyAdmin):
     def export_id(self, code: QrCode) -> str:
         return code.id
 
-    @admin.display(description=_("QR code"))
-    def code_id(self, code: QrCode) -> SafeString:
-        return admin_columns.copyable(code.id)
+    code_id = admin_columns.column(_("QR code"), lambda code: admin_columns.copyable(code.id))
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ["code_id", *super().get_fields(request, obj)]

@@ -13,6 +13,7 @@ import banks
 from audit_trail.act_pages import ActPages
 from audit_trail.pages import ReadOnlyAdmin
 from core.console import admin_columns, personal_data
+from core.console.admin_columns import column
 from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
@@ -70,22 +71,16 @@ class BankTransactionAdmin(ReadOnlyAdmin):
     def found_elsewhere(self, texts: list[str]) -> Iterable[Any]:
         return payer_names.find(texts[0])
 
-    @admin.display(description=_("bank"))
-    def bank_name(self, bank_transaction: BankTransaction) -> str:
-        return str(capfirst(banks.title(bank_transaction.bank)))
-
-    @admin.display(description=_("payer's account"))
-    def payer_account_masked(self, bank_transaction: BankTransaction) -> str | None:
-        return personal_data.account(bank_transaction.payer_account or None)
+    bank_name = column(_("bank"), lambda bank_transaction: capfirst(banks.title(bank_transaction.bank)))
+    payer_account_masked = column(
+        _("payer's account"), lambda found: personal_data.account(found.payer_account or None)
+    )
+    decisions = column(_("decisions"), lambda found: _page_of(found.pk, _("Possible payments and history")))
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
         plain = admin_columns.readable_fields(BankTransaction)
         plain = [name for name in plain if name not in ("id", "amount", "merchant", "bank", "matched_at")]
         return ["baht", "merchant", "bank_name", *plain, "payer_account_masked", "decisions"]
-
-    @admin.display(description=_("decisions"))
-    def decisions(self, bank_transaction: BankTransaction) -> Any:
-        return _page_of(bank_transaction.pk, _("Possible payments and history"))
 
 
 @admin.register(BankNotification)
@@ -101,13 +96,10 @@ class BankNotificationAdmin(ReadOnlyAdmin):
         "message",
     ]
 
-    @admin.display(description=_("order"), empty_value="-")
-    def order(self, notification: BankNotification) -> str:
-        return detail_page.link_to(detail_page.order_of(notification))
-
-    @admin.display(description=_("message"))
-    def message(self, notification: BankNotification) -> str:
-        return detail_page.redacted_message(notification)
+    order = column(
+        _("order"), lambda found: detail_page.link_to(detail_page.order_of(found)), empty_value="-"
+    )
+    message = column(_("message"), detail_page.redacted_message)
 
 
 admin.site.register(ReconciliationException, ReconciliationExceptionAdmin)
@@ -125,9 +117,7 @@ class InquiryAdmin(ReadOnlyAdmin):
     search_fields = ["=payment__id"]
     ordering = ["-pk"]
 
-    @admin.display(description=_("payment status"))
-    def status(self, inquiry: Inquiry) -> str:
-        return str(inquiry.payment.status)
+    status = column(_("payment status"), lambda inquiry: str(inquiry.payment.status))
 
 
 @admin.register(ConfirmationInquiry)
@@ -160,9 +150,7 @@ class ResolutionAdmin(ReadOnlyAdmin):
     list_filter = ["type"]
     search_fields = ["=subject_id", "=payment_id"]
 
-    @admin.display
-    def subject(self, resolution: Resolution) -> Any:
-        return _page_of(resolution.subject_id, resolution.subject_id)
+    subject = column("subject", lambda resolution: _page_of(resolution.subject_id, resolution.subject_id))
 
 
 @admin.register(Return)
@@ -186,9 +174,7 @@ class ContradictionAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=subject_id", "=bank_reference"]
     ordering = ["-id"]
 
-    @admin.display
-    def subject(self, contradiction: TransferContradiction) -> Any:
-        return _page_of(contradiction.pk, contradiction.subject_id)
+    subject = column("subject", lambda found: _page_of(found.pk, found.subject_id))
 
 
 class OutgoingTransferAdmin(ActPages, TransferAdmin):

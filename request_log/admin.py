@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 from audit_trail.pages import ReadOnlyAdmin
 from core import plain_text
 from core.console import personal_data
+from core.console.admin_columns import column
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from merchants.models import Merchant
@@ -56,10 +57,5 @@ class RequestRecordAdmin(ReadOnlyAdmin):
         found, may_repeat = super().get_search_results(request, queryset, search_term)
         return found | queryset.filter(pk=id_of_request(plain_text.visible(search_term))), may_repeat
 
-    @admin.display(description=_("request"))
-    def request_text(self, record: RequestRecord) -> str:
-        return personal_data.message(record.request_body)
-
-    @admin.display(description=_("Response"))
-    def response_text(self, record: RequestRecord) -> str:
-        return personal_data.message(record.response_body)
+    request_text = column(_("request"), lambda record: personal_data.message(record.request_body))
+    response_text = column(_("Response"), lambda record: personal_data.message(record.response_body))

@@ -13,6 +13,7 @@ from audit_trail.acts import Act
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock, request_context
 from core.console import admin_columns, personal_data
+from core.console.admin_columns import column
 from transfers import safe_mode
 from transfers.explanations import ANSWERS, PAUSE, RESUME
 from transfers.models import OPEN_STATES, CircuitBreaker, SafeMode, Transfer, TransferEvent
@@ -62,17 +63,12 @@ class TransferAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=bank_reference"]
     indexed_filters = frozenset({"result"})
 
+    route_name = column(_("route"), lambda transfer: capfirst(banks.title(transfer.route.partition(":")[2])))
+    account_masked = column(_("account"), lambda transfer: personal_data.account(transfer.account or None))
+
     @admin.display(description=_("open for"))
     def open_for(self, transfer: Transfer) -> str | None:
         return timesince(transfer.created_at, clock.now()) if transfer.state in OPEN_STATES else None
-
-    @admin.display(description=_("route"))
-    def route_name(self, transfer: Transfer) -> str:
-        return str(capfirst(banks.title(transfer.route.partition(":")[2])))
-
-    @admin.display(description=_("account"))
-    def account_masked(self, transfer: Transfer) -> str | None:
-        return personal_data.account(transfer.account or None)
 
     @admin.display(description=_("history"))
     def history(self, transfer: Transfer) -> SafeString:

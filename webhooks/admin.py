@@ -10,6 +10,7 @@ from audit_trail.act_pages import ActingAdmin
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock, request_context
 from core.console import admin_columns, personal_data
+from core.console.admin_columns import column
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
 from webhooks import summaries
@@ -71,17 +72,11 @@ class EndpointAdmin(ActingAdmin):
     ]
     readonly_fields = ["state", "current_health", "recent_actions", "latest_failures"]
 
-    @admin.display(description=_("address"))
-    def address(self, endpoint: Endpoint) -> str:
-        return endpoint.address or "-"
-
-    @admin.display(description=_("status"))
-    def state(self, endpoint: Endpoint) -> str:
-        return describe_state(endpoint)
-
-    @admin.display(description=_("health"))
-    def current_health(self, endpoint: Endpoint) -> str:
-        return summaries.describe_health(endpoint.health, clock.now())
+    address = column(_("address"), lambda endpoint: endpoint.address or "-")
+    state = column(_("status"), describe_state)
+    current_health = column(
+        _("health"), lambda endpoint: summaries.describe_health(endpoint.health, clock.now())
+    )
 
     @admin.display(description=_("history"))
     def recent_actions(self, endpoint: Endpoint) -> str:
@@ -125,9 +120,7 @@ class EndpointHealthAdmin(ReadOnlyAdmin):
     search_fields = ["=endpoint__id", "=endpoint__merchant__id"]
     readonly_fields = ["description"]
 
-    @admin.display(description=_("summary"))
-    def description(self, health: EndpointHealth) -> str:
-        return summaries.describe_health(health, clock.now())
+    description = column(_("summary"), lambda health: summaries.describe_health(health, clock.now()))
 
 
 @admin.register(EndpointAction)
@@ -149,9 +142,7 @@ class EventAdmin(ReadOnlyAdmin):
     search_fields = ["=id", "=subject_id"]
     readonly_fields = ["body_text"]
 
-    @admin.display(description=_("Body"))
-    def body_text(self, event: Event) -> str:
-        return personal_data.message(event.body.decode())
+    body_text = column(_("Body"), lambda event: personal_data.message(event.body.decode()))
 
 
 class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
@@ -183,15 +174,14 @@ class DeliveryAdmin(ActingAdmin):
     search_fields = ["=id", "=event__id", "=event__subject_id", "=endpoint__id"]
     inlines = [DeliveryAttemptInline]
 
+    address = column(_("address"), lambda delivery: delivery.endpoint.url or delivery.endpoint.recipient)
+    request_body = column(_("request"), lambda delivery: personal_data.message(delivery.event.body.decode()))
+
     @admin.display(description=_("event"))
     def event_name(self, delivery: Delivery) -> str:
         """In words, with the name that the merchant's system knows."""
         words = texts.WORDS.get(delivery.event_type)
         return f"{words} ({delivery.event_type})" if words else delivery.event_type
-
-    @admin.display(description=_("address"))
-    def address(self, delivery: Delivery) -> str:
-        return delivery.endpoint.url or delivery.endpoint.recipient
 
     @admin.display(description=_("state"))
     def state_now(self, delivery: Delivery) -> str:
@@ -202,11 +192,6 @@ class DeliveryAdmin(ActingAdmin):
         if health == HealthState.PAUSED:
             return admin_columns.badge(health, health.label)
         return admin_columns.badge("failing", HealthState.FAILING.label)
-
-    @admin.display(description=_("request"))
-    def request_body(self, delivery: Delivery) -> str:
-        """The bytes that each attempt sends."""
-        return personal_data.message(delivery.event.body.decode())
 
 
 @admin.register(DeliveryAttempt)

@@ -88,10 +88,14 @@ def link_to(model: type[Model], key: Any, label: Any) -> Any:
         return label
 
 
+def column(title: Any, show: Callable[[Any], Any], **options: Any) -> Any:
+    """A column with what `show` says of the row. The options are those of `admin.display`."""
+    return admin.display(description=title, **options)(lambda page, row: show(row))
+
+
 def baht(title: Any, satang: Callable[[Any], int | None]) -> Any:
     """A column with an amount of the row, if it has one, that is no field of it."""
-    show = admin.display(description=title)
-    return show(lambda page, row: None if (amount := satang(row)) is None else money.display(amount))
+    return column(title, lambda row: None if (amount := satang(row)) is None else money.display(amount))
 
 
 def field_of(model: type[Model], name: str) -> Any:

@@ -17,11 +17,12 @@ from audit_trail.acts import Act, ActRefused
 from audit_trail.pages import ReadOnlyAdmin
 from core import clock
 from core.console import personal_data
+from core.console.admin_columns import column
 from core.http import uploads
 from core.observing.logs import redact
 from core.work.background_jobs import JobState
 from merchants.models import Merchant
-from reconciliation.models import LineResult, Statement, StatementImport, StatementLine
+from reconciliation.models import LineResult, Statement, StatementImport
 from reconciliation.statements import import_jobs, importing, reasons, statement_file, table_format, undo
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
 
@@ -171,10 +172,7 @@ class StatementLineAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     indexed_filters = frozenset({"statement__id__exact"})
 
-    @admin.display(description=_("error"))
-    def reason(self, line: StatementLine) -> str:
-        return reasons.translated(line.error)
-
-    @admin.display(description=_("line"))
-    def text(self, line: StatementLine) -> str:
-        return personal_data.message(redact(statement_file.decode_line(line.line)))
+    reason = column(_("error"), lambda line: reasons.translated(line.error))
+    text = column(
+        _("line"), lambda line: personal_data.message(redact(statement_file.decode_line(line.line)))
+    )
