@@ -8,18 +8,7 @@ from django.utils.translation import gettext, gettext_lazy as _
 
 from audit_trail.act_pages import ObjectAct, ShownOnce
 from audit_trail.acts import Act
-from merchants import page_settings, services
-from merchants.forms import (
-    PAGE_TEXTS,
-    HoldsForm,
-    IssueKeyForm,
-    NameForm,
-    NewMerchantForm,
-    OriginsForm,
-    PageSettingsForm,
-    RollKeyForm,
-    TaxForm,
-)
+from merchants import forms, page_settings, services
 from merchants.models import ApiKey, LateMoneyPolicy, Merchant, Mode
 
 _new = partial(ObjectAct, is_recorded_by_service=True)
@@ -56,7 +45,7 @@ def _policy(name: str, value: object, permission: str) -> dict[str, Any]:
 
 
 def _set_page(merchant: Merchant, values: dict[str, Any], now: datetime) -> None:
-    fields = {name: values[name] for name in PAGE_TEXTS}
+    fields = {name: values[name] for name in forms.PAGE_TEXTS}
     if values["logo"] or values["removes_logo"]:
         fields["logo"] = values["logo"]
     page_settings.change(merchant.pk, now=now, **fields)
@@ -72,7 +61,7 @@ NEW_MERCHANT_ACTS = (
         lambda row, values, now: services.add_merchant(
             name=values["name"], mode=values["mode"], late_money=values["late_money"], now=now
         ),
-        form=NewMerchantForm,
+        form=forms.NewMerchantForm,
     ),
 )  # fmt: skip
 MERCHANT_ACTS = (
@@ -83,7 +72,7 @@ MERCHANT_ACTS = (
             "scopes that it needs: they cannot be changed later."
         ),
         _issue,
-        form=IssueKeyForm,
+        form=forms.IssueKeyForm,
     ),
     _act(
         "suspend", _("Suspend"), Act.MERCHANT_SUSPENDED, "merchants.suspend_merchant",
@@ -138,7 +127,7 @@ MERCHANT_ACTS = (
         lambda merchant, values, now: services.rename_merchant(
             merchant_id=merchant.pk, name=values["name"]
         ),
-        form=NameForm,
+        form=forms.NameForm,
     ),
     _act(
         "tax-details", _("Tax details"), Act.TAX_DETAILS_SET, "merchants.set_tax_details",
@@ -146,7 +135,7 @@ MERCHANT_ACTS = (
         lambda merchant, values, now: services.set_tax_details(
             merchant.pk, tax_id=values["tax_id"], branch=values["branch"], withholds=values["withholds"]
         ),
-        form=TaxForm,
+        form=forms.TaxForm,
     ),
     _act(
         "refuse-open-references", _("Refuse a second open code of a reference"),
@@ -180,7 +169,7 @@ MERCHANT_ACTS = (
         lambda merchant, values, now: services.set_policy(
             merchant.pk, holds_payers=values["holds_payers"]
         ),
-        form=HoldsForm,
+        form=forms.HoldsForm,
     ),
     _act(
         "page-origins", _("Sites of the payment page"), Act.PAGE_ORIGINS_CHANGED,
@@ -190,7 +179,7 @@ MERCHANT_ACTS = (
             "to them. No other site can do either."
         ),
         lambda merchant, values, now: services.set_page_origins(merchant.pk, values["origins"]),
-        form=OriginsForm,
+        form=forms.OriginsForm,
     ),
     _act(
         "page-settings", _("Change the payment page"), Act.PAGE_SETTINGS_CHANGED,
@@ -199,7 +188,7 @@ MERCHANT_ACTS = (
             "Payers of %(name)s see this logo, colour and contact on all pages that they open from now on."
         ),
         _set_page,
-        form=PageSettingsForm,
+        form=forms.PageSettingsForm,
     ),
 )  # fmt: skip
 KEY_ACTS = (
@@ -212,7 +201,7 @@ KEY_ACTS = (
         lambda key, values, now: _shown_once(
             *services.roll_key(key_id=key.pk, overlap_hours=values["overlap_hours"], now=now)
         ),
-        is_possible=ApiKey.is_usable, form=RollKeyForm,
+        is_possible=ApiKey.is_usable, form=forms.RollKeyForm,
     ),
     _of_key(
         "revoke", _("Revoke at once"), Act.KEY_REVOKED, "merchants.revoke_key",

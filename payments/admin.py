@@ -16,22 +16,13 @@ from core.console.admin_columns import column
 from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import MerchantFilter
-from payments import cards
+from payments import cards, models
 from payments.card_models import IS_ON_THE_WAY
 from payments.fee_terms import FeeTerms
 from payments.match_results import MatchResult
-from payments.models import (
-    HELD_EXCESS_STATUSES,
-    HELD_STATUSES,
-    CardCharge,
-    ChargeAnswer,
-    Payment,
-    PaymentException,
-    PaymentStatus,
-)
 
 # Statuses of exceptions whose money is still in suspense.
-SUSPENSE_STATUSES = [*HELD_STATUSES, *HELD_EXCESS_STATUSES]
+SUSPENSE_STATUSES = [*models.HELD_STATUSES, *models.HELD_EXCESS_STATUSES]
 # A page shows the oldest. A payment rarely has more than two.
 MAX_EXCEPTIONS = 20
 
@@ -42,7 +33,7 @@ class StatusFilter(admin.SimpleListFilter):
     title, parameter_name = _("status"), "status"
 
     def lookups(self, request: Any, model_admin: Any) -> list[tuple[str, str]]:
-        return [(status.value, gettext(str(status.label))) for status in PaymentStatus]
+        return [(status.value, gettext(str(status.label))) for status in models.PaymentStatus]
 
     def queryset(self, request: Any, queryset: Any) -> Any:
         return queryset.with_status(self.value(), clock.now()) if self.value() else queryset
@@ -78,18 +69,18 @@ class PaymentAdmin(ActingAdmin):
     payer_account_masked = column(_("payer's account"), lambda row: personal_data.account(row.payer_account))
 
     @admin.display(description=_("status"))
-    def status_now(self, payment: Payment) -> str:
+    def status_now(self, payment: models.Payment) -> str:
         status = payment.status_at(clock.now())
         return admin_columns.badge(status, status.label)
 
-    def export_status(self, payment: Payment) -> str:
+    def export_status(self, payment: models.Payment) -> str:
         return payment.status_at(clock.now()).value
 
-    def export_net(self, payment: Payment) -> int | None:
+    def export_net(self, payment: models.Payment) -> int | None:
         return payment.net
 
     @admin.display(description=_("in suspense"))
-    def suspense_baht(self, payment: Payment) -> str | None:
+    def suspense_baht(self, payment: models.Payment) -> str | None:
         """Money of exceptions that staff have not resolved."""
         if not payment.has_exceptions:
             return None
@@ -109,13 +100,13 @@ class PaymentAdmin(ActingAdmin):
         return format_html("{}: {}", amount, pages)
 
     @admin.display(description=_("settlement"))
-    def settlement(self, payment: Payment) -> str | None:
+    def settlement(self, payment: models.Payment) -> str | None:
         """The settlement of a card payment, or since when it is on the way."""
         if payment.settlement_id:
             return admin_columns.linked_id(payment.settlement_id)
         if payment.qr_code_id is not None:
             return None
-        charge = CardCharge.objects.filter(IS_ON_THE_WAY, pk=payment.pk).first()
+        charge = models.CardCharge.objects.filter(IS_ON_THE_WAY, pk=payment.pk).first()
         if charge is None or charge.paid_at is None:
             return None
         text = gettext("On the way since %(at)s") % {"at": clock.display(charge.paid_at)}
@@ -167,7 +158,7 @@ class OnTheWayFilter(AcquirerFilter):
         return found.filter(IS_ON_THE_WAY) if self.value() else found
 
 
-@admin.register(CardCharge)
+@admin.register(models.CardCharge)
 class CardChargeAdmin(ReadOnlyAdmin):
     mode_column = "acquirer"
     list_display = [
@@ -185,7 +176,7 @@ class CardChargeAdmin(ReadOnlyAdmin):
     acquirer_name = column(_("acquirer"), lambda charge: capfirst(banks.title(charge.acquirer)))
 
 
-@admin.register(ChargeAnswer)
+@admin.register(models.ChargeAnswer)
 class ChargeAnswerAdmin(ReadOnlyAdmin):
     mode_column = "charge__acquirer"
     list_display = ["charge", "outcome", "duration_ms", "created_at", "request_id"]
@@ -205,7 +196,7 @@ class FeeTermsAdmin(ReadOnlyAdmin):
     ordering = ["-starts_on", "-id"]
 
 
-@admin.register(PaymentException)
+@admin.register(models.PaymentException)
 class PaymentExceptionAdmin(ReadOnlyAdmin):
     mode_column = "payment__merchant__mode"
     list_display = ["id", "payment", "reason", "baht", "status", "reported_at"]

@@ -15,24 +15,16 @@ from core.http.responses import ApiResponse, error_response
 from idempotency.errors import IdempotencyKeyInProgress
 from idempotency.services import TwoPhaseJob
 from merchants import payer_pages
-from payments import cards, usual_amounts
+from payments import cards, errors, usual_amounts
 from payments.cards import Purchase
-from payments.errors import (
-    CardDeclined,
-    CardInsufficientFunds,
-    ExpiredCard,
-    InvalidTokenId,
-    ProcessingError,
-    TokenAlreadyUsed,
-)
 from payments.models import Payment, PaymentStatus
 from payments.shapes import payment_object
 
 DECLINES: dict[str, Callable[[], ApiError]] = {
-    "insufficient_funds": CardInsufficientFunds,
-    "card_declined": CardDeclined,
-    "expired_card": ExpiredCard,
-    "processing_error": ProcessingError,
+    "insufficient_funds": errors.CardInsufficientFunds,
+    "card_declined": errors.CardDeclined,
+    "expired_card": errors.ExpiredCard,
+    "processing_error": errors.ProcessingError,
 }
 
 
@@ -75,8 +67,10 @@ def _current_answer(payment_id: str, now: datetime) -> ApiResponse:
 
 def _refusal(result: ChargeResult) -> Invalid:
     if result.failure_code == "token_already_used":
-        return TokenAlreadyUsed(param="token_id")
-    return InvalidTokenId(param="token_id", detail="is not known to the acquirer", received="another string")
+        return errors.TokenAlreadyUsed(param="token_id")
+    return errors.InvalidTokenId(
+        param="token_id", detail="is not known to the acquirer", received="another string"
+    )
 
 
 @get_or_head_only

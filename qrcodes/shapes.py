@@ -5,18 +5,7 @@ from django.conf import settings
 
 from core import money, vault
 from core.clock import iso
-from core.http.objects import (
-    URI,
-    Amount,
-    AmountDisplay,
-    Currency,
-    Instant,
-    Metadata,
-    PaymentId,
-    QrCodeId,
-    one_of,
-    up_to,
-)
+from core.http import objects
 from payments.models import PaymentStatus
 from qrcodes.models import QrCode
 
@@ -24,25 +13,27 @@ MAX_CLIENT_LENGTH = 140
 
 
 class QrCodeObject(TypedDict):
-    qr_code_id: QrCodeId
+    qr_code_id: objects.QrCodeId
     qr_data: Annotated[
         str, {"pattern": "^0002[ -~]+$", "maxLength": 512}, "The payload; any QR library can draw it."
     ]
-    qr_image_url: Annotated[str, URI, "A picture of the code, PNG or (with ?format=svg) SVG."]
+    qr_image_url: Annotated[str, objects.URI, "A picture of the code, PNG or (with ?format=svg) SVG."]
     payment_page_url: Annotated[
-        str, URI, "A page for the customer, in Thai and English: the code, and what became of the payment."
+        str,
+        objects.URI,
+        "A page for the customer, in Thai and English: the code, and what became of the payment.",
     ]
-    amount: Amount
-    amount_display: AmountDisplay
-    currency: Currency
-    expires_at: Instant
-    payment_id: PaymentId
-    status: Annotated[str, one_of(PaymentStatus)]
-    reference: NotRequired[Annotated[str, up_to(35)]]
-    client_name: NotRequired[Annotated[str, up_to(MAX_CLIENT_LENGTH)]]
-    client_bank_name: NotRequired[Annotated[str, up_to(MAX_CLIENT_LENGTH)]]
-    client_bank_account: NotRequired[Annotated[str, up_to(MAX_CLIENT_LENGTH)]]
-    metadata: NotRequired[Metadata]
+    amount: objects.Amount
+    amount_display: objects.AmountDisplay
+    currency: objects.Currency
+    expires_at: objects.Instant
+    payment_id: objects.PaymentId
+    status: Annotated[str, objects.one_of(PaymentStatus)]
+    reference: NotRequired[Annotated[str, objects.up_to(35)]]
+    client_name: NotRequired[Annotated[str, objects.up_to(MAX_CLIENT_LENGTH)]]
+    client_bank_name: NotRequired[Annotated[str, objects.up_to(MAX_CLIENT_LENGTH)]]
+    client_bank_account: NotRequired[Annotated[str, objects.up_to(MAX_CLIENT_LENGTH)]]
+    metadata: NotRequired[objects.Metadata]
 
 
 def qr_code_object(qr_code: QrCode, now: datetime) -> QrCodeObject:

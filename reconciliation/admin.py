@@ -17,22 +17,10 @@ from core.console.admin_columns import column
 from core.console.admin_filters import AmountFilter
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
+from reconciliation import models
 from reconciliation.exceptions import detail_page, payer_names
 from reconciliation.exceptions.admin import ReconciliationExceptionAdmin
 from reconciliation.exceptions.transfer_acts import TRANSFER_ACTS
-from reconciliation.models import (
-    BankNotification,
-    BankTransaction,
-    ConfirmationInquiry,
-    Inquiry,
-    InquiryAnswer,
-    ReconciliationException,
-    Resolution,
-    Return,
-    SlipCheck,
-    Statement,
-    StatementLine,
-)
 from reconciliation.slips.admin import SlipCheckAdmin
 from reconciliation.statements.admin import StatementAdmin, StatementLineAdmin
 from transfers.admin import TransferAdmin
@@ -41,7 +29,7 @@ from transfers.models import Transfer, TransferContradiction
 
 def _page_of(subject_id: str, label: str | Promise) -> Any:
     """A link to the page of an exception, also after it was resolved."""
-    return admin_columns.link_to(ReconciliationException, subject_id, label)
+    return admin_columns.link_to(models.ReconciliationException, subject_id, label)
 
 
 class BankTransactionAdmin(ReadOnlyAdmin):
@@ -78,12 +66,12 @@ class BankTransactionAdmin(ReadOnlyAdmin):
     decisions = column(_("decisions"), lambda found: _page_of(found.pk, _("Possible payments and history")))
 
     def get_fields(self, request: Any, obj: Any = None) -> Any:
-        plain = admin_columns.readable_fields(BankTransaction)
+        plain = admin_columns.readable_fields(models.BankTransaction)
         plain = [name for name in plain if name not in ("id", "amount", "merchant", "bank", "matched_at")]
         return ["baht", "merchant", "bank_name", *plain, "payer_account_masked", "decisions"]
 
 
-@admin.register(BankNotification)
+@admin.register(models.BankNotification)
 class BankNotificationAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     mode_column = "bank"
@@ -102,13 +90,13 @@ class BankNotificationAdmin(ReadOnlyAdmin):
     message = column(_("message"), detail_page.redacted_message)
 
 
-admin.site.register(ReconciliationException, ReconciliationExceptionAdmin)
-admin.site.register(SlipCheck, SlipCheckAdmin)
-admin.site.register(Statement, StatementAdmin)
-admin.site.register(StatementLine, StatementLineAdmin)
+admin.site.register(models.ReconciliationException, ReconciliationExceptionAdmin)
+admin.site.register(models.SlipCheck, SlipCheckAdmin)
+admin.site.register(models.Statement, StatementAdmin)
+admin.site.register(models.StatementLine, StatementLineAdmin)
 
 
-@admin.register(Inquiry)
+@admin.register(models.Inquiry)
 class InquiryAdmin(ReadOnlyAdmin):
     mode_column = "bank"
     list_display = ["payment_id", "bank", "status", "schedule_index", "due_at"]
@@ -120,7 +108,7 @@ class InquiryAdmin(ReadOnlyAdmin):
     status = column(_("payment status"), lambda inquiry: str(inquiry.payment.status))
 
 
-@admin.register(ConfirmationInquiry)
+@admin.register(models.ConfirmationInquiry)
 class ConfirmationInquiryAdmin(ReadOnlyAdmin):
     mode_column = "bank"
     list_display = [
@@ -132,7 +120,7 @@ class ConfirmationInquiryAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
 
 
-@admin.register(InquiryAnswer)
+@admin.register(models.InquiryAnswer)
 class InquiryAnswerAdmin(ReadOnlyAdmin):
     mode_column = "payment__merchant__mode"
     list_display = [
@@ -144,7 +132,7 @@ class InquiryAnswerAdmin(ReadOnlyAdmin):
     ordering = ["-id"]
 
 
-@admin.register(Resolution)
+@admin.register(models.Resolution)
 class ResolutionAdmin(ReadOnlyAdmin):
     list_display = ["id", "created_at", "subject", "type", "actor", "note", "payment_id"]
     list_filter = ["type"]
@@ -153,7 +141,7 @@ class ResolutionAdmin(ReadOnlyAdmin):
     subject = column("subject", lambda resolution: _page_of(resolution.subject_id, resolution.subject_id))
 
 
-@admin.register(Return)
+@admin.register(models.Return)
 class ReturnAdmin(ReadOnlyAdmin):
     mode_column = "route"
     list_display = [

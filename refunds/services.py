@@ -17,16 +17,9 @@ from merchants.errors import BankNotConfigured
 from merchants.models import Merchant
 from payments import cards, services as payments
 from payments.models import Payment
-from refunds import completion, destinations
+from refunds import completion, destinations, errors
 from refunds.completion import ledger_fields
 from refunds.destinations import Destination
-from refunds.errors import (
-    PartialRefundNotSupported,
-    RefundNotAddressable,
-    RefundNotCancelable,
-    RefundNotFound,
-    TooManyPendingRefunds,
-)
 from refunds.models import Refund, RefundPendingReason, RefundStatus
 from transfers import services as transfers
 
@@ -53,7 +46,7 @@ def create(
     payment = Payment.objects.of(merchant).locked(payment_id)
     pending = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING)
     if payment.amount_refunding and pending.count() >= MAX_PENDING_REFUNDS:
-        raise TooManyPendingRefunds(limit=MAX_PENDING_REFUNDS)
+        raise errors.TooManyPendingRefunds(limit=MAX_PENDING_REFUNDS)
     reserved = payments.reserve_refund(payment, amount, now=now)
     is_card = payment.qr_code_id is None
     unsettled = cards.use_unsettled(payment, reserved) if is_card else 0
@@ -70,7 +63,7 @@ def create(
 
 def find(*, merchant: Merchant, refund_id: str) -> Refund:
     """Raises RefundNotFound."""
-    return ids.find(refund_id, "ref_", Refund.objects.filter(merchant=merchant), RefundNotFound)
+    return ids.find(refund_id, "ref_", Refund.objects.filter(merchant=merchant), errors.RefundNotFound)
 
 
 @transaction.atomic
@@ -89,7 +82,7 @@ def set_destination(*, merchant: Merchant, refund_id: str, now: datetime, **dest
 def check_addressable(refund: Refund) -> None:
     """Raises RefundNotAddressable if the refund does not wait for a destination."""
     if refund.pending_reason != RefundPendingReason.AWAITING_DESTINATION:
-        raise RefundNotAddressable(status=refund.pending_reason or refund.status)
+        raise errors.RefundNotAddressable(status=refund.pending_reason or refund.status)
 
 
 def lock_waiting(payment: Payment) -> None:
@@ -107,7 +100,7 @@ def send_waiting(payment: Payment, *, now: datetime) -> None:
         return
     # Refunds that this bank cannot send wait until the merchant names an account or cancels them. All have
     # the same destination: only a void depends on the amount, and if there are several, each is a part.
-    with suppress(PartialRefundNotSupported, BankNotConfigured):
+    with suppress(errors.PartialRefundNotSupported, BankNotConfigured):
         if (to := destinations.choose(payment, None, waiting[0].amount, now=now)) is not None:
             queue(waiting, to, now)
 
@@ -117,11 +110,11 @@ def cancel(*, merchant: Merchant, refund_id: str, now: datetime) -> Refund:
     """Cancel a refund that was not submitted. Raises RefundNotFound, RefundNotCancelable."""
     payment, refund = _lock(merchant, refund_id)
     if refund.status != RefundStatus.PENDING:
-        raise RefundNotCancelable(status=refund.status)
+        raise errors.RefundNotCancelable(status=refund.status)
     try:
         completion.cancel([refund], payment, now=now)
     except transfers.AlreadySubmitted:
-        raise RefundNotCancelable(status=refund.pending_reason) from None
+        raise errors.RefundNotCancelable(status=refund.pending_reason) from None
     return refund
 
 

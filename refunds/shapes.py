@@ -5,71 +5,54 @@ from django.conf import settings
 
 from core import failures, money
 from core.clock import iso, iso_or_none
-from core.http.objects import (
-    URI,
-    AmountDisplay,
-    Currency,
-    Instant,
-    Metadata,
-    PaymentId,
-    RefundId,
-    TransactionId,
-    between,
-    one_of,
-    satang,
-    up_to,
-)
-from refunds.models import (
-    MAX_CLAIM_TRIES,
-    ClaimLink,
-    ClaimLinkStatus,
-    Refund,
-    RefundPendingReason,
-    RefundReason,
-    RefundStatus,
-)
+from core.http import objects
+from refunds import models
 
 MAX_NOTE_LENGTH = 255
 
 
 class RefundObject(TypedDict):
-    refund_id: RefundId
-    payment_id: PaymentId
-    transaction_id: Annotated[TransactionId, "Its transaction in the history."]
-    amount: Annotated[int, satang(1), "Satang, positive."]
-    amount_display: AmountDisplay
-    currency: Currency
-    status: Annotated[str, one_of(RefundStatus)]
-    pending_reason: Annotated[str | None, one_of(RefundPendingReason), "What a pending refund waits for."]
+    refund_id: objects.RefundId
+    payment_id: objects.PaymentId
+    transaction_id: Annotated[objects.TransactionId, "Its transaction in the history."]
+    amount: Annotated[int, objects.satang(1), "Satang, positive."]
+    amount_display: objects.AmountDisplay
+    currency: objects.Currency
+    status: Annotated[str, objects.one_of(models.RefundStatus)]
+    pending_reason: Annotated[
+        str | None, objects.one_of(models.RefundPendingReason), "What a pending refund waits for."
+    ]
     awaiting_approval: Annotated[bool, "A pending refund waits until the operator approves it."]
-    reason: Annotated[str | None, one_of(RefundReason)]
-    note: Annotated[str | None, up_to(MAX_NOTE_LENGTH)]
-    failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_REFUNDS)]
-    metadata: Metadata | None
-    created_at: Instant
-    updated_at: Instant
-    completed_at: Instant | None
+    reason: Annotated[str | None, objects.one_of(models.RefundReason)]
+    note: Annotated[str | None, objects.up_to(MAX_NOTE_LENGTH)]
+    failure_code: Annotated[str | None, objects.up_to(40), failures.described(failures.OF_REFUNDS)]
+    metadata: objects.Metadata | None
+    created_at: objects.Instant
+    updated_at: objects.Instant
+    completed_at: objects.Instant | None
 
 
 class ClaimLinkObject(TypedDict):
     """The link of a refund, without its secret."""
 
-    refund_id: RefundId
-    status: Annotated[str, one_of(ClaimLinkStatus)]
-    tries_left: Annotated[int, between(0, MAX_CLAIM_TRIES), "Proofs that the payer may still give."]
-    created_at: Instant
-    expires_at: Instant
-    used_at: Instant | None
-    revoked_at: Instant | None
+    refund_id: objects.RefundId
+    status: Annotated[str, objects.one_of(models.ClaimLinkStatus)]
+    tries_left: Annotated[
+        int, objects.between(0, models.MAX_CLAIM_TRIES), "Proofs that the payer may still give."
+    ]
+    created_at: objects.Instant
+    expires_at: objects.Instant
+    used_at: objects.Instant | None
+    revoked_at: objects.Instant | None
 
 
 class ClaimLinkSecret(ClaimLinkObject):
     """The link of a refund, and its address."""
 
-    claim_url: Annotated[str, URI, "Send it to the payer only."]
+    claim_url: Annotated[str, objects.URI, "Send it to the payer only."]
 
 
-def refund_object(refund: Refund) -> RefundObject:
+def refund_object(refund: models.Refund) -> RefundObject:
     """Return the API object, which is also `data` of refund events."""
     return {
         "refund_id": refund.id,
@@ -91,7 +74,7 @@ def refund_object(refund: Refund) -> RefundObject:
     }
 
 
-def claim_link_object(link: ClaimLink, now: datetime) -> ClaimLinkObject:
+def claim_link_object(link: models.ClaimLink, now: datetime) -> ClaimLinkObject:
     """The link without its secret."""
     return {
         "refund_id": link.refund_id,
@@ -104,6 +87,6 @@ def claim_link_object(link: ClaimLink, now: datetime) -> ClaimLinkObject:
     }
 
 
-def claim_link_secret(link: ClaimLink, now: datetime) -> ClaimLinkSecret:
+def claim_link_secret(link: models.ClaimLink, now: datetime) -> ClaimLinkSecret:
     """The link with its address."""
     return {**claim_link_object(link, now), "claim_url": f"{settings.BASE_URL}/claim/{link.token}"}

@@ -7,15 +7,8 @@ from counts.lists import period_of
 from ledger import services as ledger
 from ledger.balance_transactions import BALANCE_TRANSACTIONS, balances_after
 from merchants.api import MerchantViewSet, merchant_of
-from transactions import openapi as docs, services
+from transactions import openapi as docs, services, shapes
 from transactions.models import matching
-from transactions.shapes import (
-    BalanceObject,
-    TransactionObject,
-    balance_object,
-    balance_transaction_object,
-    transaction_object,
-)
 
 
 class TransactionViewSet(MerchantViewSet):
@@ -26,12 +19,12 @@ class TransactionViewSet(MerchantViewSet):
         query, merchant_id = api.read_query(docs.list_, request), merchant_of(request).id
         kind, status = query.get("type"), query.get("status")
         wanted = matching(merchant_id, type=kind, status=status, **period_of(query))
-        return listing.response(wanted, query, "transactions", transaction_object)
+        return listing.response(wanted, query, "transactions", shapes.transaction_object)
 
     @docs.retrieve
-    def retrieve(self, request: Request, transaction_id: str) -> TransactionObject:
+    def retrieve(self, request: Request, transaction_id: str) -> shapes.TransactionObject:
         found = services.find(merchant_id=merchant_of(request).id, transaction_id=transaction_id)
-        return transaction_object(found)
+        return shapes.transaction_object(found)
 
 
 class BalanceTransactionViewSet(MerchantViewSet):
@@ -43,7 +36,7 @@ class BalanceTransactionViewSet(MerchantViewSet):
         wanted = BALANCE_TRANSACTIONS.matching(merchant_id, query.get("type"), **period_of(query))
         found = listing.read(wanted, query)
         balances = balances_after(merchant_id, found.rows)
-        shown = [balance_transaction_object(row, balances[row.id]) for row in found.rows]
+        shown = [shapes.balance_transaction_object(row, balances[row.id]) for row in found.rows]
         return paging.page_response(shown, found.total, query, "balance_transactions")
 
 
@@ -51,6 +44,6 @@ class BalanceViewSet(MerchantViewSet):
     """The balance."""
 
     @docs.balance
-    def retrieve(self, request: Request) -> BalanceObject:
+    def retrieve(self, request: Request) -> shapes.BalanceObject:
         query = api.read_query(docs.balance, request)
-        return balance_object(ledger.balance(merchant_of(request).id, before=query.get("at")))
+        return shapes.balance_object(ledger.balance(merchant_of(request).id, before=query.get("at")))

@@ -26,15 +26,7 @@ from audit_trail.acts import Act, ActRefused
 from audit_trail.recording import recorded
 from core import request_context
 from core.database import rows
-from transfers import sent_orders
-from transfers.models import (
-    SafeMode,
-    SafeModeCause,
-    Transfer,
-    TransferEvent,
-    TransferEventType,
-    TransferState,
-)
+from transfers import models, sent_orders
 
 log = logging.getLogger("transfers")
 # What identifies a database, apart from the content of its tables. On a standby the timeline is unknown.
@@ -104,13 +96,13 @@ class _State(NamedTuple):
         return self.installation is None and not self.was_used
 
     @property
-    def cause(self) -> SafeModeCause | None:
+    def cause(self) -> models.SafeModeCause | None:
         """What is wrong with this database, as far as it knows itself."""
         if self.is_new:
             return None
         if not self.is_same:
-            return SafeModeCause.COPY
-        return None if self.is_same_timeline else SafeModeCause.NEW_TIMELINE
+            return models.SafeModeCause.COPY
+        return None if self.is_same_timeline else models.SafeModeCause.NEW_TIMELINE
 
 
 def is_on() -> bool:
@@ -134,7 +126,7 @@ def check(*, now: datetime, is_patient: bool = True) -> bool:
     installation, cause = str(state.installation), state.cause
     found = sent_orders.compare(installation)
     missing = found.missing if found else []
-    if cause == SafeModeCause.NEW_TIMELINE and settings.SYNCHRONOUS_STANDBY:
+    if cause == models.SafeModeCause.NEW_TIMELINE and settings.SYNCHRONOUS_STANDBY:
         if found is None and is_patient and _patience.lasts(now):
             return True
         if found and found.is_complete and not missing:
@@ -142,7 +134,7 @@ def check(*, now: datetime, is_patient: bool = True) -> bool:
             sent_orders.complete(_accept())
             return False
     if cause is None and missing:
-        cause = SafeModeCause.LOST_ORDERS
+        cause = models.SafeModeCause.LOST_ORDERS
     if cause is None:
         _patience.since = None
         sent_orders.complete(installation)
@@ -151,20 +143,20 @@ def check(*, now: datetime, is_patient: bool = True) -> bool:
     return True
 
 
-def current() -> SafeMode | None:
+def current() -> models.SafeMode | None:
     """The period of safe mode that has not ended."""
-    return SafeMode.objects.filter(ended_at=None).first()
+    return models.SafeMode.objects.filter(ended_at=None).first()
 
 
-def pause(*, reason: str, now: datetime) -> SafeMode:
+def pause(*, reason: str, now: datetime) -> models.SafeMode:
     """Begin safe mode on purpose, such as before a promotion, or after a disk was put back."""
     with recorded(Act.TRANSFERS_PAUSED, reason=reason) as recording:
-        _begin(SafeModeCause.BY_STAFF, [], now=now)
-        recording.row = period = SafeMode.objects.get(ended_at=None)
+        _begin(models.SafeModeCause.BY_STAFF, [], now=now)
+        recording.row = period = models.SafeMode.objects.get(ended_at=None)
     return period
 
 
-def resume(*, reason: str, now: datetime, is_inquiry_needed: bool = True) -> SafeMode:
+def resume(*, reason: str, now: datetime, is_inquiry_needed: bool = True) -> models.SafeMode:
     """End safe mode: staff have compared the orders with the banks. Queued orders are due at once.
 
     Raises ActRefused, and ValidationError if banks were not asked yet about orders that this database
@@ -172,7 +164,7 @@ def resume(*, reason: str, now: datetime, is_inquiry_needed: bool = True) -> Saf
     """
     check(now=now, is_patient=False)
     with transaction.atomic():
-        period = SafeMode.objects.select_for_update().filter(ended_at=None).first()
+        period = models.SafeMode.objects.select_for_update().filter(ended_at=None).first()
         if period is None:
             raise ActRefused(_("Money is sent already."))
         if is_inquiry_needed and (count := not_inquired(period)):
@@ -180,22 +172,24 @@ def resume(*, reason: str, now: datetime, is_inquiry_needed: bool = True) -> Saf
             raise ValidationError(text % {"count": count})
         with recorded(Act.TRANSFERS_RESUMED, period, reason=reason):
             ended_by = request_context.current().actor
-            SafeMode.objects.filter(pk=period.pk).update(ended_at=now, ended_by=ended_by)
+            models.SafeMode.objects.filter(pk=period.pk).update(ended_at=now, ended_by=ended_by)
             _accept()
-        Transfer.objects.filter(state=TransferState.QUEUED, lease_until=None).update(due_at=now)
+        models.Transfer.objects.filter(state=models.TransferState.QUEUED, lease_until=None).update(due_at=now)
     log.warning("%s ended safe mode: money is sent again", ended_by)
     return period
 
 
 def waiting_orders() -> int:
     """How many orders are sent when safe mode ends, unless their bank has them."""
-    return Transfer.objects.filter(state=TransferState.QUEUED).count()
+    return models.Transfer.objects.filter(state=models.TransferState.QUEUED).count()
 
 
-def not_inquired(period: SafeMode) -> int:
+def not_inquired(period: models.SafeMode) -> int:
     """Of these, how many banks were not asked since safe mode began."""
-    waiting = Transfer.objects.filter(state=TransferState.QUEUED)
-    inquiries = TransferEvent.objects.filter(type=TransferEventType.INQUIRY, transfer__in=waiting)
+    waiting = models.Transfer.objects.filter(state=models.TransferState.QUEUED)
+    inquiries = models.TransferEvent.objects.filter(
+        type=models.TransferEventType.INQUIRY, transfer__in=waiting
+    )
     inquired = inquiries.filter(created_at__gte=period.started_at)
     return waiting.exclude(pk__in=inquired.values("transfer")).count()
 
@@ -204,10 +198,10 @@ def _read() -> _State:
     return _State(*rows.run(_READ, []).fetchone())
 
 
-def _begin(cause: SafeModeCause, lost_orders: list[str], *, now: datetime) -> None:
+def _begin(cause: models.SafeModeCause, lost_orders: list[str], *, now: datetime) -> None:
     lost = "\n".join(lost_orders)
-    period = SafeMode(cause=cause, started_at=now, lost_orders=lost, **request_context.columns())
-    SafeMode.objects.bulk_create([period], ignore_conflicts=True)
+    period = models.SafeMode(cause=cause, started_at=now, lost_orders=lost, **request_context.columns())
+    models.SafeMode.objects.bulk_create([period], ignore_conflicts=True)
     log.error("safe mode: no money is sent. %s", period.get_cause_display())
 
 

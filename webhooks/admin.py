@@ -13,34 +13,23 @@ from core.console import admin_columns, personal_data
 from core.console.admin_columns import column
 from core.console.admin_lists import DateFilter
 from merchants.admin_filters import NewestOfMerchantFilter
-from webhooks import summaries
+from webhooks import models, summaries
 from webhooks.acts import DELETE_ACT, DELIVERY_ACTS, ENDPOINT_ACTS, NEW_DESTINATION_ACTS
 from webhooks.messages import texts
-from webhooks.models import (
-    Delivery,
-    DeliveryAttempt,
-    DeliveryState,
-    Endpoint,
-    EndpointAction,
-    EndpointHealth,
-    EndpointStatus,
-    Event,
-    HealthState,
-)
 
 MAX_SHOWN = 20
 # The page searches only this many of the newest deliveries for failures.
 MAX_SEARCHED = 200
 
 
-def describe_state(endpoint: Endpoint) -> str:
+def describe_state(endpoint: models.Endpoint) -> str:
     """What somebody must know first about an endpoint, as coloured words."""
     if endpoint.deleted_at is not None:
         return admin_columns.badge("deleted", _("Deleted"))
     status = admin_columns.badge(endpoint.status, endpoint.get_status_display())
-    if endpoint.status != EndpointStatus.ACTIVE:
+    if endpoint.status != models.EndpointStatus.ACTIVE:
         return format_html("{}: {}", status, endpoint.get_disabled_reason_display().lower())
-    if endpoint.health.state != HealthState.HEALTHY:
+    if endpoint.health.state != models.HealthState.HEALTHY:
         return admin_columns.badge(endpoint.health.state, endpoint.health.state.label)
     if endpoint.health.verified_at is None:
         return admin_columns.badge("unverified", _("not verified yet"))
@@ -51,7 +40,7 @@ def _html_list(lines: Iterable[str]) -> str:
     return format_html("<ul>{}</ul>", format_html_join("", "<li>{}</li>", ((line,) for line in lines)))
 
 
-@admin.register(Endpoint)
+@admin.register(models.Endpoint)
 class EndpointAdmin(ActingAdmin):
     object_acts, list_acts = (*ENDPOINT_ACTS, DELETE_ACT), NEW_DESTINATION_ACTS
     summary_of = staticmethod(summaries.of_endpoint)
@@ -79,8 +68,8 @@ class EndpointAdmin(ActingAdmin):
     )
 
     @admin.display(description=_("history"))
-    def recent_actions(self, endpoint: Endpoint) -> str:
-        recent = EndpointAction.objects.filter(endpoint=endpoint).order_by("-id")[:MAX_SHOWN]
+    def recent_actions(self, endpoint: models.Endpoint) -> str:
+        recent = models.EndpointAction.objects.filter(endpoint=endpoint).order_by("-id")[:MAX_SHOWN]
         lines = []
         for each in recent:
             actor = request_context.display_name(each.actor)
@@ -91,9 +80,9 @@ class EndpointAdmin(ActingAdmin):
         return _html_list(lines)
 
     @admin.display(description=_("latest failures"))
-    def latest_failures(self, endpoint: Endpoint) -> str:
-        newest = Delivery.objects.filter(endpoint=endpoint).order_by("-created_at", "-id")
-        attempts = DeliveryAttempt.objects.filter(
+    def latest_failures(self, endpoint: models.Endpoint) -> str:
+        newest = models.Delivery.objects.filter(endpoint=endpoint).order_by("-created_at", "-id")
+        attempts = models.DeliveryAttempt.objects.filter(
             delivery__in=list(newest.values_list("pk", flat=True)[:MAX_SEARCHED])
         )
         failures = attempts.exclude(error="").order_by("-started_at")
@@ -104,7 +93,7 @@ class EndpointAdmin(ActingAdmin):
         )
 
 
-@admin.register(EndpointHealth)
+@admin.register(models.EndpointHealth)
 class EndpointHealthAdmin(ReadOnlyAdmin):
     mode_column = "endpoint__merchant__mode"
     list_display = [
@@ -123,7 +112,7 @@ class EndpointHealthAdmin(ReadOnlyAdmin):
     description = column(_("summary"), lambda health: summaries.describe_health(health, clock.now()))
 
 
-@admin.register(EndpointAction)
+@admin.register(models.EndpointAction)
 class EndpointActionAdmin(ReadOnlyAdmin):
     mode_column = "endpoint__merchant__mode"
     list_display = ["id", "created_at", "endpoint", "type", "actor", "detail"]
@@ -132,7 +121,7 @@ class EndpointActionAdmin(ReadOnlyAdmin):
     search_fields = ["=endpoint__id", "=endpoint__merchant__id", "=actor"]
 
 
-@admin.register(Event)
+@admin.register(models.Event)
 class EventAdmin(ReadOnlyAdmin):
     shows_personal_data = True
     mode_column = "merchant__mode"
@@ -146,7 +135,7 @@ class EventAdmin(ReadOnlyAdmin):
 
 
 class DeliveryAttemptInline(admin.TabularInline):  # type: ignore[type-arg]
-    model = DeliveryAttempt
+    model = models.DeliveryAttempt
     fields = ["number", "started_at", "duration_ms", "status", "error", "excerpt"]
     extra = 0
     can_delete = False
@@ -156,7 +145,7 @@ class DeliveryMerchantFilter(NewestOfMerchantFilter):
     lookup = "endpoint__merchant"
 
 
-@admin.register(Delivery)
+@admin.register(models.Delivery)
 class DeliveryAdmin(ActingAdmin):
     shows_personal_data = True
     object_acts = DELIVERY_ACTS
@@ -178,23 +167,23 @@ class DeliveryAdmin(ActingAdmin):
     request_body = column(_("request"), lambda delivery: personal_data.message(delivery.event.body.decode()))
 
     @admin.display(description=_("event"))
-    def event_name(self, delivery: Delivery) -> str:
+    def event_name(self, delivery: models.Delivery) -> str:
         """In words, with the name that the merchant's system knows."""
         words = texts.WORDS.get(delivery.event_type)
         return f"{words} ({delivery.event_type})" if words else delivery.event_type
 
     @admin.display(description=_("state"))
-    def state_now(self, delivery: Delivery) -> str:
+    def state_now(self, delivery: models.Delivery) -> str:
         """A pending one says what it waits for."""
-        if delivery.state != DeliveryState.PENDING or not delivery.attempt_count:
+        if delivery.state != models.DeliveryState.PENDING or not delivery.attempt_count:
             return admin_columns.badge(delivery.state, delivery.get_state_display())
         health = delivery.endpoint.health.state
-        if health == HealthState.PAUSED:
+        if health == models.HealthState.PAUSED:
             return admin_columns.badge(health, health.label)
-        return admin_columns.badge("failing", HealthState.FAILING.label)
+        return admin_columns.badge("failing", models.HealthState.FAILING.label)
 
 
-@admin.register(DeliveryAttempt)
+@admin.register(models.DeliveryAttempt)
 class DeliveryAttemptAdmin(ReadOnlyAdmin):
     mode_column = "delivery__endpoint__merchant__mode"
     list_display = ["id", "delivery", "number", "trigger", "started_at", "duration_ms", "status", "error"]

@@ -13,18 +13,8 @@ from core.clock import iso
 from core.database import rows
 from core.observing import telemetry
 from merchants.models import Merchant
-from webhooks import bodies, wakeup
+from webhooks import bodies, models, wakeup
 from webhooks.errors import EventNotFound
-from webhooks.models import (
-    DESTINATION_PING,
-    PING,
-    Delivery,
-    Endpoint,
-    EndpointType,
-    Event,
-    EventType,
-    StaffEventType,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +28,9 @@ class NewEvent:
     created_at: datetime
 
 
-def find(*, merchant: Merchant, event_id: str) -> Event:
+def find(*, merchant: Merchant, event_id: str) -> models.Event:
     """Find an event of the merchant. Raises EventNotFound."""
-    return ids.find(event_id, "evt_", Event.objects.filter(merchant=merchant), EventNotFound)
+    return ids.find(event_id, "evt_", models.Event.objects.filter(merchant=merchant), EventNotFound)
 
 
 # The id of an endpoint of a merchant, and the event types that it subscribes to.
@@ -58,7 +48,7 @@ def prepare(new_event: NewEvent, subscriptions: Iterable[Subscription], parent: 
     The caller inserts the rows in this order and wakes the workers after the commit. Raises ValueError for an
     unknown event type.
     """
-    (StaffEventType if new_event.merchant_id is None else EventType)(new_event.type)
+    (models.StaffEventType if new_event.merchant_id is None else models.EventType)(new_event.type)
     event = build(new_event, parent)
     deliveries = [
         new_delivery(event.id, event.type, endpoint_id, event.created_at)
@@ -87,14 +77,14 @@ def publish_many(new_events: Sequence[NewEvent]) -> None:
     if len(new_events) == 1:
         rows.insert_together(prepared)
     else:
-        rows.copy_in([row for row in prepared if isinstance(row, Event)])
-        rows.copy_in([row for row in prepared if isinstance(row, Delivery)])
+        rows.copy_in([row for row in prepared if isinstance(row, models.Event)])
+        rows.copy_in([row for row in prepared if isinstance(row, models.Delivery)])
     if has_deliveries(prepared):
         wakeup.wake_on_commit()
 
 
 def tell_staff(
-    event_type: StaffEventType,
+    event_type: models.StaffEventType,
     subject_id: str,
     now: datetime,
     *,
@@ -120,10 +110,10 @@ def tell_staff(
 
 def has_deliveries(prepared: Iterable[Model]) -> bool:
     """Whether the prepared rows include a delivery."""
-    return any(isinstance(row, Delivery) for row in prepared)
+    return any(isinstance(row, models.Delivery) for row in prepared)
 
 
-def build(new_event: NewEvent, parent: str = "") -> Event:
+def build(new_event: NewEvent, parent: str = "") -> models.Event:
     """Build an event. Its body is serialised once, here: every attempt sends and signs these bytes."""
     event_id, event_type = ids.new("evt_", new_event.created_at), str(new_event.type)
     message = {
@@ -133,7 +123,7 @@ def build(new_event: NewEvent, parent: str = "") -> Event:
         "timestamp": iso(new_event.created_at),
     }
     return rows.new(
-        Event,
+        models.Event,
         id=event_id,
         merchant_id=new_event.merchant_id,
         type=event_type,
@@ -145,10 +135,12 @@ def build(new_event: NewEvent, parent: str = "") -> Event:
     )
 
 
-def build_ping(endpoint: Endpoint, now: datetime) -> Event:
+def build_ping(endpoint: models.Endpoint, now: datetime) -> models.Event:
     """Build the event that probes and tests an endpoint or a destination."""
-    is_webhook = endpoint.type == EndpointType.WEBHOOK
-    event_type, key = (PING, "webhook_id") if is_webhook else (DESTINATION_PING, "destination_id")
+    is_webhook = endpoint.type == models.EndpointType.WEBHOOK
+    event_type, key = (
+        (models.PING, "webhook_id") if is_webhook else (models.DESTINATION_PING, "destination_id")
+    )
     return build(NewEvent(endpoint.merchant_id, event_type, endpoint.id, {key: endpoint.id}, now))
 
 
@@ -174,11 +166,13 @@ def _parents(new_events: Sequence[NewEvent]) -> dict[str, str]:
     return dict(found.fetchall())
 
 
-def new_delivery(event_id: str, event_type: str, endpoint_id: str, at: datetime, **fields: Any) -> Delivery:
+def new_delivery(
+    event_id: str, event_type: str, endpoint_id: str, at: datetime, **fields: Any
+) -> models.Delivery:
     """Build a delivery that is due at once."""
     # Pending also for a disabled endpoint, which may become active now. Otherwise a worker holds it.
     return rows.new(
-        Delivery,
+        models.Delivery,
         id=ids.new("dlv_", at),
         event_id=event_id,
         event_type=event_type,

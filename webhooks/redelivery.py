@@ -10,13 +10,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from core import ids, request_context
 from core.errors import ApiError
-from webhooks import endpoints, events, wakeup
-from webhooks.errors import (
-    DeliveryNotFound,
-    DeliveryNotRedeliverable,
-    WebhookNotReplayable,
-    WebhookNotTestable,
-)
+from webhooks import endpoints, errors, events, wakeup
 from webhooks.filters import EVENT_TYPES
 from webhooks.models import (
     Delivery,
@@ -42,7 +36,7 @@ class ReplayResult:
 @transaction.atomic
 def test(endpoint: Endpoint, *, now: datetime) -> Delivery:
     """Send a ping as a manual delivery. Raises WebhookNotTestable, and what `endpoints.lock` raises."""
-    endpoint = _active(endpoint, WebhookNotTestable)
+    endpoint = _active(endpoint, errors.WebhookNotTestable)
     event = events.build_ping(endpoint, now)
     event.save(force_insert=True)
     return _create_manual_delivery(event, endpoint, now)
@@ -56,9 +50,9 @@ def redeliver(endpoint: Endpoint, *, delivery_id: str, now: datetime) -> Deliver
     """
     endpoint = endpoints.lock(endpoint)
     deliveries = Delivery.objects.filter(endpoint=endpoint).select_related("event")
-    delivery = ids.find(delivery_id, "dlv_", deliveries, DeliveryNotFound)
+    delivery = ids.find(delivery_id, "dlv_", deliveries, errors.DeliveryNotFound)
     if endpoint.status != EndpointStatus.ACTIVE:
-        raise DeliveryNotRedeliverable()
+        raise errors.DeliveryNotRedeliverable()
     return _create_manual_delivery(delivery.event, endpoint, now)
 
 
@@ -70,7 +64,7 @@ def replay(endpoint: Endpoint, *, since: datetime, now: datetime) -> ReplayResul
     oldest 10,000. It begins where deliveries may be deleted, because nothing says whether earlier events were
     accepted. Raises WebhookNotFound, WebhookNotReplayable.
     """
-    endpoint = _active(endpoint, WebhookNotReplayable)
+    endpoint = _active(endpoint, errors.WebhookNotReplayable)
     if days := settings.WEBHOOK_DELIVERY_RETENTION_DAYS:
         since = max(since, now - timedelta(days=days))
     missed = _missed(endpoint, since)
@@ -96,7 +90,7 @@ def replay_held(endpoint: Endpoint, *, now: datetime) -> None:
 
     One call sends the oldest 10,000. Raises WebhookNotReplayable, and what `endpoints.lock` raises.
     """
-    endpoint = _active(endpoint, WebhookNotReplayable)
+    endpoint = _active(endpoint, errors.WebhookNotReplayable)
     held = Delivery.objects.filter(endpoint=endpoint, state=DeliveryState.HELD).order_by("created_at", "id")
     chosen = held.values_list("pk", flat=True)[:MAX_REPLAYED]
     _record_replay(endpoint, _restart(Delivery.objects.filter(pk__in=list(chosen)), now), now)

@@ -17,35 +17,23 @@ from core.http.objects import (
     one_of,
     up_to,
 )
+from webhooks import models
 from webhooks.destinations import TYPES
 from webhooks.filters import EVENT_TYPES
 from webhooks.http.url_check import MAX_URL_LENGTH
-from webhooks.models import (
-    QUIET_HOURS,
-    Delivery,
-    DeliveryState,
-    DeliveryTrigger,
-    DisabledReason,
-    Endpoint,
-    EndpointStatus,
-    EventType,
-    HealthState,
-    Language,
-    VerificationStatus,
-)
 from webhooks.redelivery import MAX_REPLAYED
 
 MAX_RESPONSE_LENGTH = 500
 MAX_SECRET_LENGTH = 255
 MAX_SEQUENCE = 10**15
-QUIET_HOURS_SCHEMA = Schema(pattern=QUIET_HOURS)
+QUIET_HOURS_SCHEMA = Schema(pattern=models.QUIET_HOURS)
 
 
 class HealthObject(TypedDict):
     """How a webhook answered lately."""
 
     state: Annotated[
-        str, one_of(HealthState), "paused: gets nothing until paused_until, and uses no attempts."
+        str, one_of(models.HealthState), "paused: gets nothing until paused_until, and uses no attempts."
     ]
     consecutive_failures: Annotated[int, between(0)]
     failing_since: Instant | None
@@ -56,11 +44,13 @@ class HealthObject(TypedDict):
 
 
 class _Endpoint(TypedDict):
-    events: Annotated[list[Annotated[str, one_of(EventType)]], {"maxItems": len(EventType), "minItems": 1}]
-    status: Annotated[str, one_of(EndpointStatus)]
+    events: Annotated[
+        list[Annotated[str, one_of(models.EventType)]], {"maxItems": len(models.EventType), "minItems": 1}
+    ]
+    status: Annotated[str, one_of(models.EndpointStatus)]
     disabled_reason: Annotated[
         str | None,
-        one_of(DisabledReason),
+        one_of(models.DisabledReason),
         "gone: it answered 410. failing: for five days. merchant, staff: who did it. moved: the merchant.",
     ]
     health: HealthObject
@@ -72,7 +62,7 @@ class WebhookObject(_Endpoint):
     url: Annotated[str, {"format": "uri", "maxLength": MAX_URL_LENGTH}]
     verification: Annotated[
         str,
-        one_of(VerificationStatus),
+        one_of(models.VerificationStatus),
         "unverified: the URL has not answered a signed request with 2xx so far. It gets one "
         "attempt at a time and four a minute; others wait. A 2xx to a ping, test or event verifies it.",
     ]
@@ -95,7 +85,7 @@ class DestinationObject(_Endpoint):
     destination_id: DestinationId
     type: Annotated[str, one_of(TYPES)]
     to: Annotated[str, up_to(254), "The LINE user, group or room, or the email address."]
-    language: Annotated[str, one_of(Language), "Of the messages."]
+    language: Annotated[str, one_of(models.Language), "Of the messages."]
     quiet_hours: Annotated[str | None, QUIET_HOURS_SCHEMA, "In Bangkok. Messages wait for their end."]
 
 
@@ -141,9 +131,9 @@ class DeliveryObject(TypedDict):
     event_id: EventId
     event: Annotated[str, one_of(EVENT_TYPES)]
     state: Annotated[
-        str, one_of(DeliveryState), "held: waits for a replay, because the webhook was disabled."
+        str, one_of(models.DeliveryState), "held: waits for a replay, because the webhook was disabled."
     ]
-    trigger: Annotated[str, one_of(DeliveryTrigger), "manual: by test or redeliver, with one attempt."]
+    trigger: Annotated[str, one_of(models.DeliveryTrigger), "manual: by test or redeliver, with one attempt."]
     created_at: Instant
     next_attempt_at: Annotated[Instant | None, "Null if no attempt follows."]
     finished_at: Instant | None
@@ -157,7 +147,7 @@ class ReplayResultObject(TypedDict):
     has_more: Annotated[bool, "Another replay sends the rest."]
 
 
-def webhook_object(endpoint: Endpoint) -> WebhookObject:
+def webhook_object(endpoint: models.Endpoint) -> WebhookObject:
     """The webhook object. It never contains the secret."""
     return {
         "webhook_id": endpoint.id,
@@ -168,7 +158,7 @@ def webhook_object(endpoint: Endpoint) -> WebhookObject:
     }
 
 
-def destination_object(endpoint: Endpoint) -> DestinationObject:
+def destination_object(endpoint: models.Endpoint) -> DestinationObject:
     """The destination object. It never contains the token."""
     return {
         "destination_id": endpoint.id,
@@ -180,7 +170,7 @@ def destination_object(endpoint: Endpoint) -> DestinationObject:
     }
 
 
-def _endpoint(endpoint: Endpoint) -> _Endpoint:
+def _endpoint(endpoint: models.Endpoint) -> _Endpoint:
     health = endpoint.health
     return {
         "events": endpoint.events,
@@ -197,9 +187,9 @@ def _endpoint(endpoint: Endpoint) -> _Endpoint:
     }
 
 
-def delivery_object(delivery: Delivery) -> DeliveryObject:
+def delivery_object(delivery: models.Delivery) -> DeliveryObject:
     """A delivery with its attempts, the oldest first."""
-    is_waiting = delivery.state == DeliveryState.PENDING
+    is_waiting = delivery.state == models.DeliveryState.PENDING
     return {
         "delivery_id": delivery.id,
         "webhook_id": delivery.endpoint_id,

@@ -10,36 +10,28 @@ from django.utils.translation import gettext as _, ngettext
 
 from core import clock
 from core.console.summaries import Summary
-from webhooks.models import (
-    Delivery,
-    DeliveryState,
-    DisabledReason,
-    Endpoint,
-    EndpointHealth,
-    EndpointStatus,
-    HealthState,
-)
+from webhooks import models
 
 
-def of_endpoint(endpoint: Endpoint, now: datetime) -> Summary:
+def of_endpoint(endpoint: models.Endpoint, now: datetime) -> Summary:
     """The most urgent of: it gets nothing, it fails, nobody knows whether it works."""
     health = endpoint.health
     if endpoint.deleted_at is not None:
         return Summary(_("It was deleted on %(at)s.") % {"at": clock.display(endpoint.deleted_at)}, "calm")
-    if endpoint.status != EndpointStatus.ACTIVE:
+    if endpoint.status != models.EndpointStatus.ACTIVE:
         text = _("%(reason)s. Its events are held: enable it, then replay them.")
-        is_wanted = endpoint.disabled_reason == DisabledReason.MERCHANT
+        is_wanted = endpoint.disabled_reason == models.DisabledReason.MERCHANT
         reason = endpoint.get_disabled_reason_display()
         return Summary(text % {"reason": reason}, "calm" if is_wanted else "bad")
     tone = "good" if health.verified_at else "wait"
-    if health.state != HealthState.HEALTHY:
+    if health.state != models.HealthState.HEALTHY:
         tone = "bad"
     elif health.latency_ms is None:
         tone = "calm"
     return Summary(f"{capfirst(describe_health(health, now))}.", tone)
 
 
-def describe_health(health: EndpointHealth, now: datetime) -> str:
+def describe_health(health: models.EndpointHealth, now: datetime) -> str:
     """Describe the health of an endpoint for staff, with times in the time zone of the console."""
     parts = []
     if health.paused_until is not None:
@@ -65,7 +57,7 @@ def describe_health(health: EndpointHealth, now: datetime) -> str:
     return lately if health.verified_at else _("unverified, %(lately)s") % {"lately": lately}
 
 
-def of_delivery(delivery: Delivery, now: datetime) -> Summary:
+def of_delivery(delivery: models.Delivery, now: datetime) -> Summary:
     """What became of it, with a link to the endpoint if that is the cause."""
     endpoint, last = delivery.endpoint, delivery.attempt_set.order_by("-number").first()
     to = endpoint.url or endpoint.recipient
@@ -73,20 +65,20 @@ def of_delivery(delivery: Delivery, now: datetime) -> Summary:
     at = clock.display(delivery.finished_at or delivery.due_at)
     values = {"to": to, "at": at, "error": error, "number": delivery.attempt_count}
     url, link = reverse("admin:webhooks_endpoint_change", args=[quote(endpoint.pk)]), _("See the endpoint")
-    match DeliveryState(delivery.state):
-        case DeliveryState.SUCCEEDED:
+    match models.DeliveryState(delivery.state):
+        case models.DeliveryState.SUCCEEDED:
             return Summary(_("%(to)s accepted it on %(at)s.") % values, "good")
-        case DeliveryState.HELD:
+        case models.DeliveryState.HELD:
             text = _("It is held because the endpoint is disabled. Enable it, then replay what was held.")
             return Summary(text, "wait", url, link)
-        case DeliveryState.FAILED:
+        case models.DeliveryState.FAILED:
             text = _("%(to)s did not accept it: %(error)s. It is not sent again by itself.")
             return Summary(text % values, "bad", url, link)
-        case DeliveryState.PENDING if endpoint.health.state == HealthState.PAUSED:
+        case models.DeliveryState.PENDING if endpoint.health.state == models.HealthState.PAUSED:
             values["health"] = describe_health(endpoint.health, now)
             return Summary(_("It waits for the endpoint: %(health)s.") % values, "wait", url, link)
-        case DeliveryState.PENDING if last is not None:
+        case models.DeliveryState.PENDING if last is not None:
             text = _("Attempt %(number)s failed: %(error)s. The next one is on %(at)s.")
             return Summary(text % values, "wait", url, link)
-        case DeliveryState.PENDING:
+        case models.DeliveryState.PENDING:
             return Summary(_("It is sent on %(at)s.") % values, "info")

@@ -12,21 +12,9 @@ from counts.lists import period_of
 from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
-from webhooks import destinations, endpoints, events, feed, openapi as docs, redelivery
+from webhooks import destinations, endpoints, events, feed, openapi as docs, redelivery, shapes
 from webhooks.filters import EVENTS, matching_deliveries
 from webhooks.models import Delivery, DeliveryAttempt, Endpoint
-from webhooks.shapes import (
-    DeliveryObject,
-    DestinationObject,
-    EventObject,
-    ReplayResultObject,
-    WebhookObject,
-    WebhookSecret,
-    delivery_object,
-    destination_object,
-    event_object,
-    webhook_object,
-)
 
 
 class WebhookViewSet(MerchantViewSet):
@@ -36,9 +24,9 @@ class WebhookViewSet(MerchantViewSet):
         values = api.read_body(docs.create, request)
         endpoint = endpoints.prepare(merchant=merchant_of(request), now=clock.now(), **values)
 
-        def work() -> WebhookObject:
+        def work() -> shapes.WebhookObject:
             endpoints.store(endpoint)
-            return webhook_object(endpoint)
+            return shapes.webhook_object(endpoint)
 
         return work
 
@@ -46,18 +34,18 @@ class WebhookViewSet(MerchantViewSet):
     def list(self, request: Request) -> ApiResponse:
         query = api.read_query(docs.list_, request)
         rows = Endpoint.objects.of(merchant_of(request)).webhooks().select_related("health")
-        return paging.page(rows, query, "webhooks", webhook_object)
+        return paging.page(rows, query, "webhooks", shapes.webhook_object)
 
     @docs.retrieve
-    def retrieve(self, request: Request, webhook_id: str) -> WebhookObject:
-        return webhook_object(endpoints.find(merchant_of(request), webhook_id))
+    def retrieve(self, request: Request, webhook_id: str) -> shapes.WebhookObject:
+        return shapes.webhook_object(endpoints.find(merchant_of(request), webhook_id))
 
     @docs.change
-    def partial_update(self, request: Request, webhook_id: str) -> WebhookObject:
+    def partial_update(self, request: Request, webhook_id: str) -> shapes.WebhookObject:
         values, now = api.read_body(docs.change, request), clock.now()
         found = endpoints.find(merchant_of(request), webhook_id)
         moved = endpoints.move(found, values.pop("url", found.url), now=now)
-        return webhook_object(endpoints.update(found, now=now, moved=moved, **values))
+        return shapes.webhook_object(endpoints.update(found, now=now, moved=moved, **values))
 
     @docs.destroy
     def destroy(self, request: Request, webhook_id: str) -> ApiResponse:
@@ -65,7 +53,7 @@ class WebhookViewSet(MerchantViewSet):
         return ApiResponse(204, b"")
 
     @docs.secret
-    def secret(self, request: Request, webhook_id: str) -> WebhookSecret:
+    def secret(self, request: Request, webhook_id: str) -> shapes.WebhookSecret:
         secret = endpoints.reveal_secret(endpoints.find(merchant_of(request), webhook_id))
         return {"webhook_id": webhook_id, "secret": secret}
 
@@ -74,7 +62,7 @@ class WebhookViewSet(MerchantViewSet):
     def rotate_secret(self, request: Request, webhook_id: str) -> Job:
         values, merchant, now = api.read_body(docs.rotate_secret, request), merchant_of(request), clock.now()
         # Without the secret, because the response is stored for repeated requests.
-        return lambda: webhook_object(
+        return lambda: shapes.webhook_object(
             endpoints.rotate_secret(endpoints.find(merchant, webhook_id), now=now, **values)
         )
 
@@ -90,7 +78,7 @@ def _deliveries(endpoint: Endpoint, query: dict[str, Any]) -> ApiResponse:
     wanted = matching_deliveries(
         endpoint.id, event=query.get("event"), state=query.get("state"), **period_of(query)
     )
-    return listing.response(wanted, query, "deliveries", delivery_object, load=load_attempts)
+    return listing.response(wanted, query, "deliveries", shapes.delivery_object, load=load_attempts)
 
 
 class EventViewSet(MerchantViewSet):
@@ -101,20 +89,20 @@ class EventViewSet(MerchantViewSet):
         query, merchant_id = api.read_query(docs.list_events, request), merchant_of(request).id
         if "after_sequence" in query:
             page = feed.page(merchant_id, after_sequence=query["after_sequence"], limit=query["limit"])
-            shown = [event_object(body, sequence) for sequence, body in page.events]
+            shown = [shapes.event_object(body, sequence) for sequence, body in page.events]
             return ApiResponse.of({"events": shown, "total": page.total, "limit": query["limit"]})
         wanted = EVENTS.matching(merchant_id, query.get("event"), **period_of(query))
         found = listing.read(wanted, query)
         sequences = feed.sequences(merchant_id, [event.id for event in found.rows])
-        shown = [event_object(event.body, sequences.get(event.id)) for event in found.rows]
+        shown = [shapes.event_object(event.body, sequences.get(event.id)) for event in found.rows]
         return paging.page_response(shown, found.total, query, "events")
 
     @docs.get_event
-    def retrieve(self, request: Request, event_id: str) -> EventObject:
+    def retrieve(self, request: Request, event_id: str) -> shapes.EventObject:
         merchant = merchant_of(request)
         event = events.find(merchant=merchant, event_id=event_id)
         sequences = feed.sequences(merchant.id, [event.id])
-        return event_object(event.body, sequences.get(event.id))
+        return shapes.event_object(event.body, sequences.get(event.id))
 
 
 class DeliveryViewSet(MerchantViewSet):
@@ -127,16 +115,16 @@ class DeliveryViewSet(MerchantViewSet):
     @idempotent
     def test(self, request: Request, webhook_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
-        return lambda: delivery_object(redelivery.test(endpoints.find(merchant, webhook_id), now=now))
+        return lambda: shapes.delivery_object(redelivery.test(endpoints.find(merchant, webhook_id), now=now))
 
     @docs.redeliver
     @idempotent
     def redeliver(self, request: Request, webhook_id: str, delivery_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
 
-        def work() -> DeliveryObject:
+        def work() -> shapes.DeliveryObject:
             webhook = endpoints.find(merchant, webhook_id)
-            return delivery_object(redelivery.redeliver(webhook, delivery_id=delivery_id, now=now))
+            return shapes.delivery_object(redelivery.redeliver(webhook, delivery_id=delivery_id, now=now))
 
         return work
 
@@ -145,7 +133,7 @@ class DeliveryViewSet(MerchantViewSet):
     def replay(self, request: Request, webhook_id: str) -> Job:
         values, merchant, now = api.read_body(docs.replay, request), merchant_of(request), clock.now()
 
-        def work() -> ReplayResultObject:
+        def work() -> shapes.ReplayResultObject:
             done = redelivery.replay(endpoints.find(merchant, webhook_id), now=now, **values)
             return {"replayed": done.replayed, "has_more": done.has_more}
 
@@ -157,23 +145,25 @@ class DestinationViewSet(MerchantViewSet):
     @idempotent
     def create(self, request: Request) -> Job:
         values, merchant = api.read_body(docs.create_destination, request), merchant_of(request)
-        return lambda: destination_object(destinations.create(merchant=merchant, now=clock.now(), **values))
+        return lambda: shapes.destination_object(
+            destinations.create(merchant=merchant, now=clock.now(), **values)
+        )
 
     @docs.list_destinations
     def list(self, request: Request) -> ApiResponse:
         query = api.read_query(docs.list_destinations, request)
         rows = Endpoint.objects.of(merchant_of(request)).destinations().select_related("health")
-        return paging.page(rows, query, "destinations", destination_object)
+        return paging.page(rows, query, "destinations", shapes.destination_object)
 
     @docs.get_destination
-    def retrieve(self, request: Request, destination_id: str) -> DestinationObject:
-        return destination_object(destinations.find(merchant_of(request), destination_id))
+    def retrieve(self, request: Request, destination_id: str) -> shapes.DestinationObject:
+        return shapes.destination_object(destinations.find(merchant_of(request), destination_id))
 
     @docs.change_destination
-    def partial_update(self, request: Request, destination_id: str) -> DestinationObject:
+    def partial_update(self, request: Request, destination_id: str) -> shapes.DestinationObject:
         values = api.read_body(docs.change_destination, request)
         found = destinations.find(merchant_of(request), destination_id)
-        return destination_object(destinations.change(found, now=clock.now(), **values))
+        return shapes.destination_object(destinations.change(found, now=clock.now(), **values))
 
     @docs.delete_destination
     def destroy(self, request: Request, destination_id: str) -> ApiResponse:
@@ -184,7 +174,9 @@ class DestinationViewSet(MerchantViewSet):
     @idempotent
     def test(self, request: Request, destination_id: str) -> Job:
         merchant, now = merchant_of(request), clock.now()
-        return lambda: delivery_object(redelivery.test(destinations.find(merchant, destination_id), now=now))
+        return lambda: shapes.delivery_object(
+            redelivery.test(destinations.find(merchant, destination_id), now=now)
+        )
 
     @docs.list_destination_deliveries
     def deliveries(self, request: Request, destination_id: str) -> ApiResponse:

@@ -2,18 +2,7 @@ from typing import Annotated, TypedDict
 
 from core import failures, money
 from core.clock import iso, iso_or_none
-from core.http.objects import (
-    Amount,
-    AmountDisplay,
-    Currency,
-    Instant,
-    Metadata,
-    Schema,
-    WithdrawalId,
-    between,
-    one_of,
-    up_to,
-)
+from core.http import objects
 from core.thai import thaibanks
 from core.thai.thaibanks import Bank
 from transfers.models import MAX_NAME_LENGTH
@@ -23,31 +12,31 @@ MAX_REFERENCE_LENGTH = 35
 
 
 class WithdrawalObject(TypedDict):
-    withdrawal_id: WithdrawalId
-    status: Annotated[str, one_of(WithdrawalStatus)]
+    withdrawal_id: objects.WithdrawalId
+    status: Annotated[str, objects.one_of(WithdrawalStatus)]
     awaiting_approval: Annotated[bool, "A pending withdrawal waits until the operator approves it."]
     pending_reason: Annotated[
         str | None,
-        one_of(WithdrawalPendingReason),
+        objects.one_of(WithdrawalPendingReason),
         "`negative_balance`: a bank reversed money, and nothing is sent until the debt is paid.",
     ]
-    amount: Amount
-    amount_display: AmountDisplay
-    currency: Currency
+    amount: objects.Amount
+    amount_display: objects.AmountDisplay
+    currency: objects.Currency
     bank_code: Annotated[str, {"pattern": "^[0-9]{3}$"}, "The bank's 3-digit code."]
-    bank_name: Annotated[str, up_to(100)]
+    bank_name: Annotated[str, objects.up_to(100)]
     bank_account: Annotated[str, {"pattern": "^[0-9]{4}$"}, "The last 4 digits."]
-    account_name: Annotated[str, up_to(MAX_NAME_LENGTH)]
-    reference: Annotated[str | None, up_to(MAX_REFERENCE_LENGTH)]
+    account_name: Annotated[str, objects.up_to(MAX_NAME_LENGTH)]
+    reference: Annotated[str | None, objects.up_to(MAX_REFERENCE_LENGTH)]
     payout_night: Annotated[
-        str | None, Schema(format="date"), "Of a nightly payout: its day in Bangkok. Otherwise null."
+        str | None, objects.Schema(format="date"), "Of a nightly payout: its day in Bangkok. Otherwise null."
     ]
-    failure_code: Annotated[str | None, up_to(40), failures.described(failures.OF_WITHDRAWALS)]
-    bank_reference: Annotated[str | None, up_to(64), "The bank's own id."]
-    metadata: Metadata | None
-    created_at: Instant
-    updated_at: Instant
-    completed_at: Annotated[Instant | None, "When the money arrived; kept if the bank returned it."]
+    failure_code: Annotated[str | None, objects.up_to(40), failures.described(failures.OF_WITHDRAWALS)]
+    bank_reference: Annotated[str | None, objects.up_to(64), "The bank's own id."]
+    metadata: objects.Metadata | None
+    created_at: objects.Instant
+    updated_at: objects.Instant
+    completed_at: Annotated[objects.Instant | None, "When the money arrived; kept if the bank returned it."]
 
 
 def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> WithdrawalObject:
@@ -79,17 +68,19 @@ def withdrawal_object(withdrawal: Withdrawal, *, is_held: bool = False) -> Withd
 class AccountDigits(TypedDict):
     """How many digits an account number of the bank has."""
 
-    min: Annotated[int, between(thaibanks.MIN_DIGITS, thaibanks.MAX_DIGITS)]
-    max: Annotated[int, between(thaibanks.MIN_DIGITS, thaibanks.MAX_DIGITS)]
+    min: Annotated[int, objects.between(thaibanks.MIN_DIGITS, thaibanks.MAX_DIGITS)]
+    max: Annotated[int, objects.between(thaibanks.MIN_DIGITS, thaibanks.MAX_DIGITS)]
 
 
 class BankObject(TypedDict):
     """A bank in Thailand."""
 
     bank_code: Annotated[str, {"pattern": "^[0-9]{3}$"}]
-    short_name: Annotated[str, up_to(10), "As banking apps show it. `bank_code` of a request takes it too."]
-    name: Annotated[str, up_to(100), "In English."]
-    name_th: Annotated[str, up_to(100), "In Thai."]
+    short_name: Annotated[
+        str, objects.up_to(10), "As banking apps show it. `bank_code` of a request takes it too."
+    ]
+    name: Annotated[str, objects.up_to(100), "In English."]
+    name_th: Annotated[str, objects.up_to(100), "In Thai."]
     account_digits: AccountDigits
 
 

@@ -13,16 +13,9 @@ from idempotency.services import Job
 from idempotency.views import idempotent
 from merchants.api import MerchantViewSet, merchant_of
 from merchants.authentication import ReadWithKey
-from payments import openapi as payment_docs
+from payments import openapi as payment_docs, shapes
 from payments.errors import PaymentNotFound
 from payments.models import Payment
-from payments.shapes import (
-    PaymentExceptionObject,
-    PaymentObject,
-    exception_object,
-    payment_object,
-    unmatched_money_object,
-)
 from reconciliation.exceptions import merchant_decisions, openapi as docs, unmatched_money
 
 
@@ -39,16 +32,16 @@ class PaymentDetailViewSet(MerchantViewSet):
     }
 
     @payment_docs.retrieve
-    def retrieve(self, request: Request, payment_id: str) -> PaymentObject:
+    def retrieve(self, request: Request, payment_id: str) -> shapes.PaymentObject:
         *values, is_possible = self.read
         if values[0] is None:
             raise PaymentNotFound(id=payment_id)
         payment = rows.instance(Payment, values)
         payment.merchant = merchant_of(request)
         found = unmatched_money.find(payment) if is_possible else []
-        shown = payment_object(payment, clock.now())
+        shown = shapes.payment_object(payment, clock.now())
         shown["unmatched_money"] = (
-            unmatched_money_object(found[0].id, found[0].received_at) if found else None
+            shapes.unmatched_money_object(found[0].id, found[0].received_at) if found else None
         )
         return shown
 
@@ -61,7 +54,7 @@ class PaymentExceptionViewSet(MerchantViewSet):
         query = api.read_query(docs.list_, request)
         payment = Payment.objects.of(merchant_of(request)).find(payment_id)
         found, start = payment.exceptions.order_by("-reported_at", "-id"), query["offset"]
-        shown = [exception_object(each) for each in found[start : start + query["limit"]]]
+        shown = [shapes.exception_object(each) for each in found[start : start + query["limit"]]]
         return page_response(shown, found.count(), query, "exceptions")
 
     @docs.accept
@@ -78,7 +71,7 @@ class PaymentExceptionViewSet(MerchantViewSet):
 def _job(request: Request, operation: Operation, decide: Callable[..., Any], *keys: str) -> Job:
     fields, merchant, now = api.read_body(operation, request), merchant_of(request), clock.now()
 
-    def work() -> PaymentExceptionObject:
-        return exception_object(decide(merchant_decisions.find(merchant, *keys), now=now, **fields))
+    def work() -> shapes.PaymentExceptionObject:
+        return shapes.exception_object(decide(merchant_decisions.find(merchant, *keys), now=now, **fields))
 
     return work

@@ -15,21 +15,10 @@ from core.database import rows
 from core.work import due_work
 from merchants.models import OF_MERCHANT, Merchant
 from qrcodes.models import QrCode
+from reconciliation import models
 from reconciliation.inquiries import bank_calls, rate_limit, schedule
 from reconciliation.inquiries.bank_calls import InquiryResponse
 from reconciliation.matching import deduplication, intake
-from reconciliation.models import (
-    BankNotification,
-    BankTransaction,
-    BankTransactionKind,
-    ConfirmationInquiry,
-    ExceptionReason,
-    NotificationResult,
-    ReconciliationException,
-    Resolution,
-    ResolutionType,
-    listing,
-)
 
 log = logging.getLogger("reconciliation")
 # Seconds between two inquiries: a payer may wait for an unsigned notification, but not for a statement line.
@@ -56,11 +45,11 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
     )
     has_moved = merchant is not None and merchant.moved_at is not None
     with transaction.atomic():
-        result = NotificationResult.MOVED if has_moved else NotificationResult.UNSIGNED
+        result = models.NotificationResult.MOVED if has_moved else models.NotificationResult.UNSIGNED
         stored = intake.store(bank, body, result, now)
         if merchant is None or has_moved:
             return
-        inquiry = ConfirmationInquiry(
+        inquiry = models.ConfirmationInquiry(
             bank=bank,
             merchant=merchant,
             notification=stored,
@@ -75,11 +64,13 @@ def receive_unsigned(*, bank: str, body: bytes, notification: ReportedTransactio
             created_at=now,
         )
         # The bank may repeat its notification: one inquiry is enough.
-        ConfirmationInquiry.objects.bulk_create([inquiry], ignore_conflicts=True)
+        models.ConfirmationInquiry.objects.bulk_create([inquiry], ignore_conflicts=True)
         rate_limit.ensure_rows([bank])
 
 
-def create_for_statement(bank: str, bank_transactions: Sequence[BankTransaction], *, now: datetime) -> None:
+def create_for_statement(
+    bank: str, bank_transactions: Sequence[models.BankTransaction], *, now: datetime
+) -> None:
     """Schedule inquiries about credits that only a statement reports, if the bank is configured."""
     unconfirmed = [each.id for each in bank_transactions if not each.is_confirmed]
     if unconfirmed and bank in banks.configured_banks():
@@ -88,11 +79,11 @@ def create_for_statement(bank: str, bank_transactions: Sequence[BankTransaction]
 
 
 @transaction.atomic
-def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: datetime) -> None:
+def record_answer(inquiry: models.ConfirmationInquiry, answer: InquiryResponse, now: datetime) -> None:
     """Store the answer and the time of the next inquiry. Confirmed money needs no further inquiry."""
     if inquiry.notification_id:
-        BankNotification.objects.select_for_update(no_key=True).get(pk=inquiry.notification_id)
-    locked = ConfirmationInquiry.objects.select_for_update().get(pk=inquiry.pk)
+        models.BankNotification.objects.select_for_update(no_key=True).get(pk=inquiry.notification_id)
+    locked = models.ConfirmationInquiry.objects.select_for_update().get(pk=inquiry.pk)
     locked.attempts, locked.last_outcome, locked.lease_until = locked.attempts + 1, answer.outcome, None
     age = now - locked.created_at
     if _is_confirmed(locked):
@@ -116,17 +107,17 @@ def record_answer(inquiry: ConfirmationInquiry, answer: InquiryResponse, now: da
         bank_calls.record_response(payment_id, answer, now)
 
 
-def show(inquiry: ConfirmationInquiry) -> None:
+def show(inquiry: models.ConfirmationInquiry) -> None:
     """List its notification while staff should look at it. The caller holds the notification's lock."""
     message_id = str(inquiry.notification_id)
-    decision = Resolution.latest(message_id)
-    is_dismissed = decision is not None and decision.type == ResolutionType.DISMISSED
+    decision = models.Resolution.latest(message_id)
+    is_dismissed = decision is not None and decision.type == models.ResolutionType.DISMISSED
     if inquiry.alerted_at is None or inquiry.confirmed_at or is_dismissed:
-        listing.close(message_id)
+        models.listing.close(message_id)
         return
-    row = ReconciliationException(
+    row = models.ReconciliationException(
         id=message_id,
-        reason=ExceptionReason.UNCONFIRMED,
+        reason=models.ExceptionReason.UNCONFIRMED,
         bank=inquiry.bank,
         merchant_id=inquiry.merchant_id,
         payment_id=inquiry.payment_id,
@@ -135,15 +126,15 @@ def show(inquiry: ConfirmationInquiry) -> None:
         bank_reference=inquiry.bank_reference,
         opened_at=inquiry.created_at,
     )
-    listing.show([row])
+    models.listing.show([row])
 
 
-def _is_confirmed(inquiry: ConfirmationInquiry) -> bool:
+def _is_confirmed(inquiry: models.ConfirmationInquiry) -> bool:
     if inquiry.bank_transaction_id:
         return bool(
-            BankTransaction.objects.filter(pk=inquiry.bank_transaction_id, is_confirmed=True).exists()
+            models.BankTransaction.objects.filter(pk=inquiry.bank_transaction_id, is_confirmed=True).exists()
         )
     known = deduplication.find_by_bank_reference(
-        inquiry.bank, inquiry.bank_reference, BankTransactionKind.CREDIT
+        inquiry.bank, inquiry.bank_reference, models.BankTransactionKind.CREDIT
     )
     return known is not None and known.is_confirmed

@@ -12,18 +12,11 @@ from banks import parallel
 from core.deadlines import Deadline
 from core.work import due_work
 from payments.models import Payment
+from reconciliation import models
 from reconciliation.inquiries import bank_calls, batches, confirmation_inquiries, scan, schedule
 from reconciliation.inquiries.bank_calls import NO_RESPONSE, AnyInquiry, InquiryResponse
 from reconciliation.inquiries.scan import OPEN_STATUSES
 from reconciliation.matching import deduplication, intake, services as matching
-from reconciliation.models import (
-    BankTransaction,
-    ConfirmationInquiry,
-    Inquiry,
-    InquiryOutcome,
-    NotificationResult,
-    ReportSource,
-)
 
 log = logging.getLogger("reconciliation")
 
@@ -54,9 +47,9 @@ def _record_safely(
         _store_transactions(inquiry, answer, now)
     except Exception:
         log.exception("the bank's answer to inquiry %s could not be stored", inquiry)
-        answer = replace(answer, outcome=InquiryOutcome.NO_ANSWER)
+        answer = replace(answer, outcome=models.InquiryOutcome.NO_ANSWER)
     try:
-        if isinstance(inquiry, ConfirmationInquiry):
+        if isinstance(inquiry, models.ConfirmationInquiry):
             confirmation_inquiries.record_answer(inquiry, answer, now())
         else:
             _record_answer(inquiry, answer, asked_at, now())
@@ -66,9 +59,9 @@ def _record_safely(
 
 def _store_transactions(inquiry: AnyInquiry, answer: InquiryResponse, now: Callable[[], datetime]) -> None:
     """Store what the bank reports as a notification, once for each bank transaction, and match it."""
-    body, source = answer.found.body, ReportSource.INQUIRY
-    if answer.outcome == InquiryOutcome.UNREADABLE and not _was_stored_unreadable(inquiry):
-        intake.store(inquiry.bank, body, NotificationResult.UNREADABLE, now(), source=source)
+    body, source = answer.found.body, models.ReportSource.INQUIRY
+    if answer.outcome == models.InquiryOutcome.UNREADABLE and not _was_stored_unreadable(inquiry):
+        intake.store(inquiry.bank, body, models.NotificationResult.UNREADABLE, now(), source=source)
     for notification in answer.found.transactions:
         bank_transaction = _find_inquired(inquiry.bank, notification)
         if bank_transaction is None:
@@ -84,31 +77,33 @@ def _store_transactions(inquiry: AnyInquiry, answer: InquiryResponse, now: Calla
 
 
 def _was_stored_unreadable(inquiry: AnyInquiry) -> bool:
-    if isinstance(inquiry, ConfirmationInquiry):
-        return inquiry.last_outcome == InquiryOutcome.UNREADABLE
-    return inquiry.payment.inquiry_answers.filter(outcome=InquiryOutcome.UNREADABLE).exists()
+    if isinstance(inquiry, models.ConfirmationInquiry):
+        return inquiry.last_outcome == models.InquiryOutcome.UNREADABLE
+    return inquiry.payment.inquiry_answers.filter(outcome=models.InquiryOutcome.UNREADABLE).exists()
 
 
-def _find_inquired(bank: str, notification: banks.ReportedTransaction) -> BankTransaction | None:
+def _find_inquired(bank: str, notification: banks.ReportedTransaction) -> models.BankTransaction | None:
     """Return the bank transaction if an earlier inquiry reported the same money."""
     known = deduplication.find_by_bank_reference(bank, notification.bank_reference, notification.kind)
     if known is None:
         return None
-    answers = known.notifications.filter(source=ReportSource.INQUIRY)
+    answers = known.notifications.filter(source=models.ReportSource.INQUIRY)
     if not deduplication.is_same_bank_transaction(known, notification):
         # A contradiction between two answers becomes one exception, not one for each inquiry.
-        answers = answers.filter(result=NotificationResult.CONFLICT)
+        answers = answers.filter(result=models.NotificationResult.CONFLICT)
     return known if answers.exists() else None
 
 
 @transaction.atomic
-def _record_answer(inquiry: Inquiry, answer: InquiryResponse, asked_at: datetime, now: datetime) -> None:
+def _record_answer(
+    inquiry: models.Inquiry, answer: InquiryResponse, asked_at: datetime, now: datetime
+) -> None:
     """Store the answer and the time of the next inquiry.
 
     Lock the inquiry before reading its payment. If its code ends early at the same moment, either the new
     expiry is read here, or its trigger sets the next time after this transaction.
     """
-    locked = Inquiry.objects.select_for_update().get(pk=inquiry.pk)
+    locked = models.Inquiry.objects.select_for_update().get(pk=inquiry.pk)
     payment = Payment.objects.get(pk=inquiry.pk)
     bank_calls.record_response(payment.pk, answer, now)
     locked.due_at, locked.lease_until = _next_due_at(payment, answer.outcome, asked_at, now), None
@@ -118,11 +113,11 @@ def _record_answer(inquiry: Inquiry, answer: InquiryResponse, asked_at: datetime
 
 
 def _next_due_at(
-    payment: Payment, outcome: InquiryOutcome, asked_at: datetime, now: datetime
+    payment: Payment, outcome: models.InquiryOutcome, asked_at: datetime, now: datetime
 ) -> datetime | None:
     if payment.status not in OPEN_STATUSES:
         return None
-    if outcome != InquiryOutcome.NO_ANSWER:
+    if outcome != models.InquiryOutcome.NO_ANSWER:
         return schedule.next_after(asked_at, schedule.inquiry_times(payment))
     due_at = schedule.retry_at(now, schedule.inquiry_times(payment))
     if due_at is None:

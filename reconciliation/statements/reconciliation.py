@@ -10,19 +10,11 @@ from django.db.models import Count, Q, Sum
 from core import request_context
 from core.clock import BANGKOK
 from merchants.models import Merchant
-from reconciliation.models import (
-    HELD_RESULTS,
-    BankTransaction,
-    BankTransactionKind,
-    LineResult,
-    MatchResult,
-    ResolutionState,
-    StatementLine,
-)
+from reconciliation import models
 from reconciliation.models.bank_transactions import IS_MATCHED
 
-CREDITED_BY_LINE = Q(bank_transaction__match_result=MatchResult.APPLIED) | Q(
-    bank_transaction__resolution_state__in=[ResolutionState.ACCEPTED, ResolutionState.ATTACHED]
+CREDITED_BY_LINE = Q(bank_transaction__match_result=models.MatchResult.APPLIED) | Q(
+    bank_transaction__resolution_state__in=[models.ResolutionState.ACCEPTED, models.ResolutionState.ATTACHED]
 )
 
 
@@ -50,26 +42,26 @@ class DayComparison:
 
 def banks_with_activity(day: date) -> list[str]:
     """The banks of merchants, and the banks with lines of that day."""
-    imported = StatementLine.objects.filter(bank_date=day).values_list("bank", flat=True)
+    imported = models.StatementLine.objects.filter(bank_date=day).values_list("bank", flat=True)
     return sorted({*Merchant.objects.banks(), *imported.distinct()})
 
 
 def compare_totals(bank: str, day: date) -> DayComparison:
-    theirs = StatementLine.objects.filter(bank=bank, bank_date=day)
+    theirs = models.StatementLine.objects.filter(bank=bank, bank_date=day)
     return DayComparison(bank, theirs.exists(), _totals(theirs), _totals(_our_transactions(bank, day)))
 
 
 def find_differences(bank: str, day: date) -> Iterator[Difference]:
     """Lines that are not credited, not confirmed or unreadable; then bank transactions without a line."""
-    lines: Any = StatementLine.objects.filter(bank=bank, bank_date=day).defer("line_sealed")
+    lines: Any = models.StatementLine.objects.filter(bank=bank, bank_date=day).defer("line_sealed")
     # Their bank transaction is an open exception or not matched yet.
     waits = Q(
-        bank_transaction__match_result__in=HELD_RESULTS,
-        bank_transaction__resolution_state=ResolutionState.OPEN,
+        bank_transaction__match_result__in=models.HELD_RESULTS,
+        bank_transaction__resolution_state=models.ResolutionState.OPEN,
     )
-    not_credited = lines.filter(waits | Q(bank_transaction__match_result=MatchResult.PENDING)).order_by(
-        "line_number"
-    )
+    not_credited = lines.filter(
+        waits | Q(bank_transaction__match_result=models.MatchResult.PENDING)
+    ).order_by("line_number")
     for line in not_credited.select_related("bank_transaction").iterator():
         status = line.bank_transaction.match_result or "not matched"
         detail = f"{status}, line {line.line_number}"
@@ -82,8 +74,8 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
         detail = f"{line.statement.file_name} line {line.line_number}, uploaded by {uploader}"
         yield _difference("reported only by an uploaded file", line.bank_transaction, detail)
     # Their day is unknown, so those of each file that has lines of the day.
-    unreadable = StatementLine.objects.filter(
-        statement__in=lines.values("statement"), result=LineResult.UNREADABLE
+    unreadable = models.StatementLine.objects.filter(
+        statement__in=lines.values("statement"), result=models.LineResult.UNREADABLE
     )
     unreadable = unreadable.select_related("statement").defer("line_sealed")
     for line in unreadable.order_by("statement", "line_number").iterator():
@@ -98,17 +90,19 @@ def find_differences(bank: str, day: date) -> Iterator[Difference]:
 
 def _our_transactions(bank: str, day: date) -> Any:
     start = datetime.combine(day, time.min, BANGKOK)
-    that_day = BankTransaction.objects.filter(
-        IS_MATCHED | Q(match_result=MatchResult.PENDING),  # an index each
+    that_day = models.BankTransaction.objects.filter(
+        IS_MATCHED | Q(match_result=models.MatchResult.PENDING),  # an index each
         bank=bank,
         paid_at__gte=start,
         paid_at__lt=start + timedelta(days=1),
     )
-    return that_day.exclude(Q(kind=BankTransactionKind.DECLINE) | Q(resolution_state=ResolutionState.UNDONE))
+    return that_day.exclude(
+        Q(kind=models.BankTransactionKind.DECLINE) | Q(resolution_state=models.ResolutionState.UNDONE)
+    )
 
 
 def _totals(rows: Any) -> dict[str, int]:
-    credit, debit = Q(kind=BankTransactionKind.CREDIT), Q(kind=BankTransactionKind.REVERSAL)
+    credit, debit = Q(kind=models.BankTransactionKind.CREDIT), Q(kind=models.BankTransactionKind.REVERSAL)
     totals: dict[str, int] = rows.aggregate(
         credits=Count("pk", filter=credit),
         credit=Sum("amount", filter=credit, default=0),
@@ -118,5 +112,5 @@ def _totals(rows: Any) -> dict[str, int]:
     return totals
 
 
-def _difference(what: str, found: BankTransaction, detail: str) -> Difference:
+def _difference(what: str, found: models.BankTransaction, detail: str) -> Difference:
     return Difference(what, found.bank, found.id, found.amount, found.reference1, detail)

@@ -14,19 +14,10 @@ from django.db.models.functions import Now
 
 from core import clock
 from core.database import rows
-from webhooks import bodies
+from webhooks import bodies, models
 from webhooks.delivery import metrics
 from webhooks.delivery.claim_query import CLAIM, OTHERS
 from webhooks.delivery.retry_schedule import MAX_ATTEMPTS
-from webhooks.models import (
-    Delivery,
-    DeliveryAttempt,
-    DeliveryLease,
-    DeliveryState,
-    DeliveryTrigger,
-    Endpoint,
-    EndpointType,
-)
 
 # Posts to one endpoint at a time, so that a slow endpoint cannot take all posts of a worker. An endpoint that
 # answers within QUICK_MS and did not fail last gets more, because the network's round trip would limit its
@@ -80,13 +71,13 @@ class Lease:
     delivery_id: str
     lease_id: UUID
     attempt: int
-    trigger: DeliveryTrigger
+    trigger: models.DeliveryTrigger
     event_id: str
     body: bytes
     merchant_mode: str | None
     merchant_name: str | None
     quota: Quota
-    endpoint: Endpoint
+    endpoint: models.Endpoint
     traceparent: str | None = None
     # The other deliveries of a message to a destination. What becomes of the message becomes of each.
     companions: Sequence[str] = ()
@@ -168,7 +159,7 @@ def _with_companions(leases: list[Lease], now: datetime) -> list[Lease]:
     messages = {
         lease.endpoint.id: lease.delivery_id
         for lease in leases
-        if lease.endpoint.type != EndpointType.WEBHOOK and lease.trigger is DeliveryTrigger.AUTO
+        if lease.endpoint.type != models.EndpointType.WEBHOOK and lease.trigger is models.DeliveryTrigger.AUTO
     }
     if not messages:
         return leases
@@ -191,30 +182,30 @@ def reclaim_expired(*, now: datetime) -> int:
     with transaction.atomic():
         # By the clock of the database, as when the lease began. A locked row is being recorded by its worker,
         # which was late, or reclaimed by another one.
-        expired = DeliveryLease.objects.filter(lease_until__lte=Now())
+        expired = models.DeliveryLease.objects.filter(lease_until__lte=Now())
         # All deliveries of a message at once, because they are sent again as one message.
         some = expired.order_by("lease_id").values("lease_id")[:RECLAIM_BATCH]
         locked = expired.filter(lease_id__in=some).select_for_update(skip_locked=True)
         ended = {lease.delivery_id: lease for lease in locked}
-        lost = list(Delivery.objects.filter(pk__in=ended).select_for_update(no_key=True))
-        attempts = DeliveryAttempt.objects.bulk_create(
+        lost = list(models.Delivery.objects.filter(pk__in=ended).select_for_update(no_key=True))
+        attempts = models.DeliveryAttempt.objects.bulk_create(
             [_lost_attempt(delivery, ended[delivery.pk]) for delivery in lost]
         )
         for delivery in lost:
             delivery.attempt_count += 1
-            if delivery.trigger == DeliveryTrigger.AUTO and delivery.attempt_count < MAX_ATTEMPTS:
+            if delivery.trigger == models.DeliveryTrigger.AUTO and delivery.attempt_count < MAX_ATTEMPTS:
                 delivery.due_at = now
             else:
-                delivery.state, delivery.finished_at = DeliveryState.FAILED, now
-        Delivery.objects.bulk_update(lost, ["state", "due_at", "attempt_count", "finished_at"])
+                delivery.state, delivery.finished_at = models.DeliveryState.FAILED, now
+        models.Delivery.objects.bulk_update(lost, ["state", "due_at", "attempt_count", "finished_at"])
         lease_ids = {lease.lease_id for lease in ended.values()}
         expired.filter(delivery_id__in=ended, lease_id__in=lease_ids).delete()
     metrics.count_attempts(attempts)
     return len(lost)
 
 
-def _lost_attempt(delivery: Delivery, lease: DeliveryLease) -> DeliveryAttempt:
-    return DeliveryAttempt(
+def _lost_attempt(delivery: models.Delivery, lease: models.DeliveryLease) -> models.DeliveryAttempt:
+    return models.DeliveryAttempt(
         delivery=delivery,
         number=delivery.attempt_count + 1,
         trigger=delivery.trigger,
@@ -230,12 +221,12 @@ def _lease(row: list[Any]) -> Lease:
         delivery_id=delivery_id,
         lease_id=lease_id,
         attempt=attempt,
-        trigger=DeliveryTrigger(trigger),
+        trigger=models.DeliveryTrigger(trigger),
         event_id=event_id,
         body=bodies.unpack(body, event_id + subject_id),
         merchant_mode=mode,
         merchant_name=name,
         quota=Quota(quota),
-        endpoint=rows.instance(Endpoint, columns),
+        endpoint=rows.instance(models.Endpoint, columns),
         traceparent=traceparent,
     )
