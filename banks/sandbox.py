@@ -230,15 +230,9 @@ def _parse_transaction(data: Mapping[str, Any]) -> ReportedTransaction:
 
 
 def _slip_transfer(credit: ReportedTransaction) -> SlipTransfer:
-    return SlipTransfer(
-        amount=credit.amount,
-        transferred_at=credit.paid_at,
-        payee=f"biller {credit.biller_id}",
-        biller_id=credit.biller_id,
-        reference1=credit.reference1,
-        reference2=credit.reference2,
-        reference3=credit.reference3,
-    )
+    payee = f"biller {credit.biller_id}"
+    references = credit.reference1, credit.reference2, credit.reference3
+    return SlipTransfer(credit.amount, credit.paid_at, payee, credit.biller_id, *references)
 
 
 def _parse_result(response: Response, order: TransferOrder) -> TransferResult:

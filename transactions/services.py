@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from core import ids
 from core.database import rows
@@ -25,7 +26,8 @@ def record_payments(credits: Sequence[ledger.Credit], *, currency: str, source: 
     """
     succeeded = TransactionType.PAYMENT, TransactionStatus.SUCCEEDED
     history = [
-        _row(*succeeded, each.subject_id, each.merchant_id, each.amount, currency, now) for each in credits
+        _row(*succeeded, each.subject_id, each.merchant_id, now, amount=each.amount, currency=currency)
+        for each in credits
     ]
     ledger.credit(credits, type=JournalType.PAYMENT, source=source, now=now, also=history)
 
@@ -33,7 +35,7 @@ def record_payments(credits: Sequence[ledger.Credit], *, currency: str, source: 
 def record_failure(*, payment_id: str, merchant_id: str, amount: int, currency: str, now: datetime) -> None:
     """Record an attempt that failed."""
     failed = TransactionType.FAILED, TransactionStatus.FAILED
-    rows.insert_many([_row(*failed, payment_id, merchant_id, amount, currency, now)])
+    rows.insert_many([_row(*failed, payment_id, merchant_id, now, amount=amount, currency=currency)])
 
 
 def record_refund(
@@ -43,16 +45,8 @@ def record_refund(
 
     `ledger.services` moves its money.
     """
-    row = _row(
-        TransactionType.REFUND,
-        TransactionStatus.PENDING,
-        payment_id,
-        merchant_id,
-        -amount,
-        currency,
-        now,
-        refund_id=refund_id,
-    )
+    pending = TransactionType.REFUND, TransactionStatus.PENDING
+    row = _row(*pending, payment_id, merchant_id, now, amount=-amount, currency=currency, refund_id=refund_id)
     row.save(force_insert=True)
     return row
 
@@ -79,20 +73,9 @@ def _row(
     status: TransactionStatus,
     payment_id: str,
     merchant_id: str,
-    amount: int,
-    currency: str,
     now: datetime,
-    refund_id: str | None = None,
+    **fields: Any,
 ) -> Transaction:
     """A transaction that is not stored yet."""
-    return Transaction(
-        id=ids.new("txn_", now),
-        merchant_id=merchant_id,
-        payment_id=payment_id,
-        refund_id=refund_id,
-        type=kind,
-        status=status,
-        amount=amount,
-        currency=currency,
-        created_at=now,
-    )
+    named = {"id": ids.new("txn_", now), "payment_id": payment_id, "merchant_id": merchant_id}
+    return Transaction(type=kind, status=status, created_at=now, **named, **fields)
