@@ -205,10 +205,7 @@ class PayoutAccount(DigestedRow):
     class Meta:
         triggers = [
             triggers.keep_rows("a payout account is removed from the list, and its row stays"),
-            triggers.ReadOnly(
-                "an account on the list never changes",
-                exclude=["removed_by", "removed_at"],
-            ),
+            triggers.ReadOnly("an account on the list never changes", exclude=["removed_by", "removed_at"]),
             triggers.set_once("removed_at", "an account that was removed stays removed"),
             triggers.set_once("removed_by", "an account that was removed stays removed", is_text=True),
         ]

@@ -190,7 +190,7 @@ class BalanceTransaction(KeyedRow):
         triggers = [triggers.append_only("a posting is never changed")]
         indexes = [
             # The list, of all types or of one (`is_merged`), and the balances after its rows.
-            models.Index(fields=["merchant", "type", "created_at"], name="baltransaction_filtered"),
+            models.Index(fields=["merchant", "type", "created_at"], name="baltransaction_filtered")
         ]
         constraints = [
             known("type", BalanceTransactionType, name="baltransaction_type_known"),

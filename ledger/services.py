@@ -95,12 +95,7 @@ def balances(merchant_ids: Collection[str], *, before: datetime | None = None) -
 
 
 def credit(
-    credits: Sequence[Credit],
-    *,
-    type: JournalType,
-    source: str,
-    now: datetime,
-    also: Sequence[Model] = (),
+    credits: Sequence[Credit], *, type: JournalType, source: str, now: datetime, also: Sequence[Model] = ()
 ) -> None:
     """Post money for merchants, from the account `source`, such as `bank:sandbox`. also: see `post`."""
     if accounts.type_of(source) == AccountType.SUSPENSE:
@@ -210,13 +205,7 @@ def book_difference(*, subject_id: str, account: str, difference: int, now: date
 
 
 def reserve(
-    *,
-    merchant_id: str,
-    type: JournalType,
-    subject_id: str,
-    amount: int,
-    now: datetime,
-    may_owe: bool = False,
+    *, merchant_id: str, type: JournalType, subject_id: str, amount: int, now: datetime, may_owe: bool = False
 ) -> None:
     """Set money aside for a refund or withdrawal. Posts nothing if it raises InsufficientFunds.
 

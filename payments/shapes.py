@@ -42,11 +42,7 @@ class PaymentExceptionObject(TypedDict):
     """Money that came for a payment and did not fit. The merchant or the operator decides about it."""
 
     exception_id: ExceptionId
-    reason: Annotated[
-        str,
-        one_of(match_results.PAYMENT_RESULTS),
-        match_results.described(),
-    ]
+    reason: Annotated[str, one_of(match_results.PAYMENT_RESULTS), match_results.described()]
     amount: Annotated[int, satang(1), "Satang received."]
     amount_display: AmountDisplay
     status: Annotated[

@@ -49,9 +49,7 @@ class QrCode(KeyedRow):
         constraints = [
             models.UniqueConstraint(fields=["reference1"], name="qr_code_reference_unique"),
             models.UniqueConstraint(
-                fields=["replaces"],
-                condition=models.Q(replaces__isnull=False),
-                name="qr_code_replaced_once",
+                fields=["replaces"], condition=models.Q(replaces__isnull=False), name="qr_code_replaced_once"
             ),
         ]
 

@@ -145,7 +145,7 @@ class ResolutionAdmin(ReadOnlyAdmin):
 class ReturnAdmin(ReadOnlyAdmin):
     mode_column = "route"
     list_display = [
-        *("id", "bank_transaction", "baht", "route", "status", "is_manual", "created_at", "completed_at"),
+        *("id", "bank_transaction", "baht", "route", "status", "is_manual", "created_at", "completed_at")
     ]
     list_filter = ["status", "is_manual"]
     list_select_related = ["bank_transaction"]

@@ -63,9 +63,7 @@ class RequestRecord(models.Model):
             ),
             # The filter `payment_id`, the search of the console, and erasure.
             models.Index(
-                fields=["payment_id", "created_at"],
-                name="requestrecord_of_payment",
-                condition=HAS_PAYMENT,
+                fields=["payment_id", "created_at"], name="requestrecord_of_payment", condition=HAS_PAYMENT
             ),
         ]
 

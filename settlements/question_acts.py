@@ -72,10 +72,7 @@ def _pay(question: OpenQuestion, values: dict[str, Any], now: datetime) -> OpenQ
 
 
 _closed = partial(
-    ObjectAct,
-    act=Act.QUESTION_CLOSED,
-    permission="settlements.close_question",
-    is_recorded_by_service=True,
+    ObjectAct, act=Act.QUESTION_CLOSED, permission="settlements.close_question", is_recorded_by_service=True
 )
 QUESTION_ACTS = (
     _closed(

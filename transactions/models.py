@@ -54,7 +54,7 @@ class Transaction(StateMachine):
         ]
         indexes = [
             # The list, of all kinds or of some (`is_merged`).
-            models.Index(fields=["merchant", "type", "status", "created_at"], name="transaction_filtered"),
+            models.Index(fields=["merchant", "type", "status", "created_at"], name="transaction_filtered")
         ]
         constraints = [
             # Also finds the rows of a payment.
@@ -64,9 +64,7 @@ class Transaction(StateMachine):
                 name="transaction_once_per_payment",
             ),
             models.UniqueConstraint(
-                fields=["refund_id"],
-                condition=Q(refund_id__isnull=False),
-                name="transaction_once_per_refund",
+                fields=["refund_id"], condition=Q(refund_id__isnull=False), name="transaction_once_per_refund"
             ),
             known("type", TransactionType, name="transaction_type_known"),
             known("status", TransactionStatus, name="transaction_status_known"),

@@ -51,7 +51,7 @@ class PageSettings(KeyedRow):
                 f"a logo is a PNG of at most {MAX_LOGO} bytes",
                 condition=f"octet_length(NEW.logo) > {MAX_LOGO} "
                 r"OR substring(NEW.logo FOR 8) <> '\x89504e470d0a1a0a'::bytea",
-            ),
+            )
         ]
         constraints = [
             check("pagesettings_color_is_hex", models.Q(color__regex=f"^({COLOR})?$")),
@@ -66,9 +66,7 @@ class PageSettings(KeyedRow):
         ]
         indexes = [
             models.Index(
-                fields=["logo_version"],
-                condition=models.Q(logo__isnull=False),
-                name="pagesettings_by_logo",
+                fields=["logo_version"], condition=models.Q(logo__isnull=False), name="pagesettings_by_logo"
             )
         ]
 

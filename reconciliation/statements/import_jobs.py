@@ -22,12 +22,7 @@ from core import clock, request_context, vault
 from core.database import rows
 from core.vault import CannotOpen
 from core.work.background_jobs import OPEN_STATES, Abandoned, JobQueue, JobState
-from reconciliation.models import (
-    Statement,
-    StatementImport,
-    StatementPart,
-    StatementUpload,
-)
+from reconciliation.models import Statement, StatementImport, StatementPart, StatementUpload
 from reconciliation.statements import importing, statement_file
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
 from reconciliation.statements.statement_file import FileContents, StatementFile
