@@ -102,10 +102,7 @@ def is_void_only(route: str) -> bool:
 
 
 def sender(route: str, config: AdapterConfig | None = None) -> TransferSender:
-    """The sender of `route`, such as "bank:sandbox", for the merchant of `config`.
-
-    Raises UnknownBank like `get`.
-    """
+    """The sender of `route`, such as "bank:sandbox", for `config`. Raises UnknownBank like `get`."""
     if route == "bank:sandbox" and settings.SANDBOX_BANK_SECRET:
         return SandboxSender(settings.SANDBOX_BANK_SECRET, settings.BASE_URL)
     kind, _, name = route.partition(":")

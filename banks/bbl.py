@@ -132,10 +132,7 @@ class BblVoidSender:
         self._biller_id, self._credentials = config.biller_id, config.credentials
 
     def send(self, order: TransferOrder) -> TransferResult:
-        """Inquire the payment, whose time and approval code a void needs, then void it.
-
-        If the inquiry fails, the void was not sent.
-        """
+        """Inquire the payment for what a void needs, then void it. If the inquiry fails, nothing was sent."""
         if not _is_window_open(order, clock.now()):
             return TransferResult("failed", failure_code=VOID_WINDOW_CLOSED)
         session = _Session(self._credentials)
@@ -166,10 +163,7 @@ class BblVoidSender:
     def _find_payment(
         self, session: "_Session", order: TransferOrder
     ) -> tuple[dict[str, Any], list[ReportedTransaction]]:
-        """The bank's answer about the payment; no transactions if the bank does not know it.
-
-        Raises CallFailed, ValueError.
-        """
+        """The answer about the payment, empty if it is not known. Raises CallFailed, ValueError."""
         day, reference1 = _split_transaction_id(order)
         response = session.inquire(self._biller_id, day.date(), order.amount, reference1)
         if response.status == 200 and _code(response.data) == CODE_NOT_FOUND:
@@ -247,10 +241,7 @@ def _parse_transaction(data: Mapping[str, Any], biller_id: str) -> ReportedTrans
 
 
 def _transaction_id(text: Mapping[str, str]) -> str:
-    """Day, reference and the bank's reference.
-
-    The bank's reference may be unique for a day only, and a void needs the other two.
-    """
+    """Day and reference, which a void needs, and the bank's, which may be unique for a day only."""
     return f"{text['transDate'].replace('-', '')}.{text['reference1']}.{text['bankRef']}"
 
 

@@ -350,10 +350,7 @@ def recover_write_off(*, subject_id: str, amount: int, to: str, now: datetime) -
 
 
 def roll_up_due(*, now: datetime, batch: int = ROLL_UP_BATCH) -> int:
-    """Roll up pending entries until a deadline, `batch` entries a commit. Returns how many.
-
-    Runs may overlap.
-    """
+    """Roll up pending entries until a deadline, `batch` a commit. Returns how many. Runs may overlap."""
     count, after, deadline = 0, ("", 0), Deadline.after(ROLL_UP_SECONDS)
     while not deadline.is_past and (chunk := queries.next_pending(after, batch)):
         count += _roll_up_chunk(chunk, now)

@@ -19,10 +19,7 @@ DRAW_LOGO = Path(__file__).with_name("draw_logo.py")
 
 
 def drawn_logo(picture: bytes) -> bytes:
-    """A small PNG of a PNG or JPEG, drawn anew, so that nothing else of the file is kept.
-
-    Raises ValidationError.
-    """
+    """A small PNG of a PNG or JPEG, drawn anew, without the rest of the file. Raises ValidationError."""
     if len(picture) > MAX_LOGO:
         raise ValidationError(_("The logo has more than 200 kB."))
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as printed:

@@ -193,10 +193,7 @@ def lock_suspension(merchant_id: str) -> bool:
 
 
 def set_page_origins(merchant_id: str, texts: Sequence[str]) -> Merchant:
-    """Set the sites that may frame the payment page and to which it links back.
-
-    Raises ValueError with the reason.
-    """
+    """Set the sites that may frame the payment page and that it links back to. Raises ValueError."""
     merchant = Merchant.objects.get(pk=merchant_id)
     with recorded(Act.PAGE_ORIGINS_CHANGED, merchant):
         merchant.page_origins = page_origins.parse(texts, is_live=merchant.mode == Mode.LIVE)

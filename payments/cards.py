@@ -159,10 +159,7 @@ def complete(payment_id: str, result: ChargeResult, *, now: datetime) -> Payment
 
 @transaction.atomic
 def fail_manually(payment_id: str, *, now: datetime) -> None:
-    """Fail a payment whose card was charged a wrong amount, after staff refunded it at the acquirer.
-
-    Raises ChargeAlreadyCompleted.
-    """
+    """Fail a payment whose wrong amount staff refunded at the acquirer. Raises ChargeAlreadyCompleted."""
     payment, charge = _lock(payment_id)
     if not charge.is_open:
         raise ChargeAlreadyCompleted(payment_id)

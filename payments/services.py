@@ -134,10 +134,7 @@ def correct_fee(payment: Payment, fee: ledger.Fee, *, source: str, now: datetime
 
 
 def add_payer_details(payment: Payment, payer: Payer, *, now: datetime) -> None:
-    """Store the payer details of a later report, and end the hold if the payer is the named client.
-
-    Stored details do not change.
-    """
+    """Store payer details that were missing, and end the hold if the payer is the named client."""
     fields, was_held = _payer_fields(payment, payer), payment.hold is not None
     new = {name: value for name, value in fields.items() if value and not getattr(payment, name)}
     if payment.payer_matches == PayerMatch.UNKNOWN and fields["payer_matches"]:

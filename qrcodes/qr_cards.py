@@ -43,10 +43,7 @@ class CardRequest(NamedTuple):
 
 
 def respond(request: HttpRequest, payment: Payment, wanted: CardRequest) -> HttpResponse:
-    """The card of a code that can be paid, or 304 to somebody who has it.
-
-    Raises TooManyQrCards.
-    """
+    """The card of a code that can be paid, or 304 to somebody who has it. Raises TooManyQrCards."""
     return _respond(request, payment, wanted, payment.qr_code.qr_data, texts_of, payment.qr_code_id)
 
 

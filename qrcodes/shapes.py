@@ -37,10 +37,7 @@ class QrCodeObject(TypedDict):
 
 
 def qr_code_object(qr_code: QrCode, now: datetime) -> QrCodeObject:
-    """The QR code object. Fields without a value are absent.
-
-    If the merchant gave no payer, it is the payer that the bank reported.
-    """
+    """The object, without fields that have no value. The payer is the bank's if the merchant gave none."""
     payment = qr_code.payment
     found: QrCodeObject = {
         "qr_code_id": qr_code.id,

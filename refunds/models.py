@@ -36,10 +36,7 @@ class RefundReason(models.TextChoices):
 
 
 class RefundReversal(KeyedRow):
-    """The amount of a payment that its bank reversed.
-
-    A refund shows the part that no other completed or pending refund covers.
-    """
+    """The amount of a payment that its bank reversed. A refund shows what other refunds leave of it."""
 
     reversal_id = PublicIdKey()  # the bank transaction that reports it
     payment = models.OneToOneField(Payment, on_delete=models.PROTECT, related_name="reversal")

@@ -41,10 +41,7 @@ def record_failure(*, payment_id: str, merchant_id: str, amount: int, currency: 
 def record_refund(
     *, refund_id: str, payment_id: str, merchant_id: str, amount: int, currency: str, now: datetime
 ) -> Transaction:
-    """Record a refund that begins; `amount` (satang) is positive here and negative in the history.
-
-    `ledger.services` moves its money.
-    """
+    """Record a refund that begins, its amount as a negative one. `ledger.services` moves the money."""
     pending = TransactionType.REFUND, TransactionStatus.PENDING
     row = _row(*pending, payment_id, merchant_id, now, amount=-amount, currency=currency, refund_id=refund_id)
     row.save(force_insert=True)
