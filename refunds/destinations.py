@@ -14,12 +14,7 @@ from core.thai import thaibanks
 from ledger import accounts
 from payments import payers
 from payments.models import Payment
-from refunds.errors import (
-    CardRefundDestination,
-    DestinationNotAllowed,
-    DestinationTooNew,
-    PartialRefundNotSupported,
-)
+from refunds import errors
 from transfers import services as transfers
 from transfers.models import Transfer
 
@@ -55,7 +50,7 @@ def choose(
     """
     if payment.qr_code_id is None:
         if given is not None:
-            raise CardRefundDestination(param="destination")
+            raise errors.CardRefundDestination(param="destination")
         route = transfers.checked_route(accounts.acquirer(payment.charge.acquirer), payment.merchant_id)
         return Destination(charge_id=payment.charge.charge_id, route=route, is_payers=True)
     if given is not None:
@@ -98,9 +93,9 @@ def _to_given_account(payment: Payment, given: Mapping[str, str], now: datetime)
     try:
         return to_account(payment, given, now=now)
     except PayoutAccountNotAllowed:
-        raise DestinationNotAllowed(param="destination") from None
+        raise errors.DestinationNotAllowed(param="destination") from None
     except PayoutAccountTooNew as refusal:
-        raise DestinationTooNew(param="destination", usable_at=refusal.context["usable_at"]) from None
+        raise errors.DestinationTooNew(param="destination", usable_at=refusal.context["usable_at"]) from None
 
 
 def _void(payment: Payment, amount: int) -> Destination | None:
@@ -111,7 +106,9 @@ def _void(payment: Payment, amount: int) -> Destination | None:
         return None
     if amount != payment.received:
         detail = f"must be {payment.received} satang; received {amount}"
-        raise PartialRefundNotSupported(param="amount", detail=detail, whole=money.display(payment.received))
+        raise errors.PartialRefundNotSupported(
+            param="amount", detail=detail, whole=money.display(payment.received)
+        )
     route = transfers.checked_route(route, payment.merchant_id, is_void=True)
     return Destination(charge_id=transaction_id, route=route, is_payers=True)
 

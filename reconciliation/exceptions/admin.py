@@ -28,15 +28,9 @@ from core.console.admin_search import texts_of
 from core.database.columns import same
 from merchants.admin_filters import MerchantFilter
 from payments.models import Payment
+from reconciliation import models
 from reconciliation.exceptions import detail_page, explanations, payer_names, summaries
 from reconciliation.exceptions.exception_acts import EXCEPTION_ACTS, VIEW_PERMISSION
-from reconciliation.models import (
-    BankNotification,
-    ReconciliationException,
-    Resolution,
-    ResolutionType,
-    listing,
-)
 
 OVERDUE_AGE = timedelta(days=1)  # older exceptions are red
 DEFAULT_ORDERING = ("is_sandbox", "opened_at", "id")
@@ -126,7 +120,7 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         super().prepare_rows(shown)
-        listing.name_merchants(shown)
+        models.listing.name_merchants(shown)
         found = summaries.by_id([row.pk for row in shown])
         for row in shown:
             row.summary = found.get(row.pk)  # none if a row outlived its subject
@@ -137,7 +131,7 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
         queryset = self.of_mode(request, queryset)
         if not texts:
             return queryset, False
-        known = ReconciliationException.objects.all()
+        known = models.ReconciliationException.objects.all()
         newer = known.filter(opened_at__gt=older) if (older := _newest_not_searched()) else known
         if named := payer_names.find(texts[0]):
             self.record_search({"name": personal_data.masked_name(texts[0]), "rows": len(named)})
@@ -149,7 +143,7 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
         payments = Payment.objects.filter(
             reduce(or_, (Q(pk=text) | same("reference", text) for text in texts))
         )
-        about = BankNotification.objects.filter(bank_transaction__payment__in=payments)
+        about = models.BankNotification.objects.filter(bank_transaction__payment__in=payments)
         sources.append(known.filter(pk__in=about.values("pk")))
         if (amount := money.parse(search_term)) is not None:
             sources.append(known.filter(amount=amount))
@@ -194,21 +188,23 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
 
     def sentence_of(self, row: Any) -> str:
         """What was decided last, or why it waits."""
-        decision = Resolution.latest(row.pk)
-        return str(explanations.RESOLUTIONS[ResolutionType(decision.type)] if decision else row.explanation)
+        decision = models.Resolution.latest(row.pk)
+        return str(
+            explanations.RESOLUTIONS[models.ResolutionType(decision.type)] if decision else row.explanation
+        )
 
     def chosen_rows(self, ids_: Sequence[str]) -> list[ChosenRow]:
         known = [each for each in ids_ if ids.looks_right(each, "")]
         subjects = summaries.by_id(known)
-        waiting = ReconciliationException.objects.select_related("merchant").in_bulk(known)
-        listing.name_merchants(waiting.values())
+        waiting = models.ReconciliationException.objects.select_related("merchant").in_bulk(known)
+        models.listing.name_merchants(waiting.values())
         return [_chosen(each, subjects.get(each), waiting.get(each)) for each in ids_]
 
     def prepare_export(self, page: Sequence[Any]) -> None:
-        listing.name_merchants(page)
+        models.listing.name_merchants(page)
 
     @admin.display(description=_("age"), ordering="opened_at")
-    def age(self, row: ReconciliationException) -> str:
+    def age(self, row: models.ReconciliationException) -> str:
         open_time = clock.now() - row.opened_at
         color = "; font-weight: bold; color: var(--error-fg)" if open_time > OVERDUE_AGE else ""
         return format_html(
@@ -229,7 +225,7 @@ class ReconciliationExceptionAdmin(NotedPages, BulkActPages):
         return format_html("<span>{}<br>{}</span>", best.explanation, link)
 
 
-def _chosen(subject_id: str, summary: Any, row: ReconciliationException | None) -> ChosenRow:
+def _chosen(subject_id: str, summary: Any, row: models.ReconciliationException | None) -> ChosenRow:
     """As the list shows it. A row that was resolved meanwhile has left the list."""
     if row is None:
         return ChosenRow(subject_id, summary, summary.title if summary else "", None, None)
@@ -238,5 +234,5 @@ def _chosen(subject_id: str, summary: Any, row: ReconciliationException | None) 
 
 def _newest_not_searched() -> datetime | None:
     """When the newest exception was opened whose text a search does not read. None if it reads all."""
-    newest_first = ReconciliationException.objects.order_by("-opened_at", "-id")
+    newest_first = models.ReconciliationException.objects.order_by("-opened_at", "-id")
     return newest_first.values_list("opened_at", flat=True)[FILTERED_ROWS : FILTERED_ROWS + 1].first()
