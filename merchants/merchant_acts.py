@@ -124,9 +124,7 @@ MERCHANT_ACTS = (
             "Staff see the new name in all lists, and customers who pay by card from now on. The id "
             "%(id)s, keys and codes stay as they are."
         ),
-        lambda merchant, values, now: services.rename_merchant(
-            merchant_id=merchant.pk, name=values["name"]
-        ),
+        lambda merchant, values, now: services.rename_merchant(merchant_id=merchant.pk, name=values["name"]),
         form=forms.NameForm,
     ),
     _act(
@@ -166,9 +164,7 @@ MERCHANT_ACTS = (
             "From now on, such a payment of %(name)s succeeds and its money is credited, but it says: do "
             "not ship yet. It needs the name or the account of the client in the code."
         ),
-        lambda merchant, values, now: services.set_policy(
-            merchant.pk, holds_payers=values["holds_payers"]
-        ),
+        lambda merchant, values, now: services.set_policy(merchant.pk, holds_payers=values["holds_payers"]),
         form=forms.HoldsForm,
     ),
     _act(
@@ -184,9 +180,7 @@ MERCHANT_ACTS = (
     _act(
         "page-settings", _("Change the payment page"), Act.PAGE_SETTINGS_CHANGED,
         "merchants.set_page_settings",
-        _(
-            "Payers of %(name)s see this logo, colour and contact on all pages that they open from now on."
-        ),
+        _("Payers of %(name)s see this logo, colour and contact on all pages that they open from now on."),
         _set_page,
         form=forms.PageSettingsForm,
     ),

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
@@ -24,14 +24,14 @@ def _has_open_link(refund: Refund, now: datetime) -> bool:
 
 REFUND_ACTS: tuple[ObjectAct, ...] = (
     ObjectAct(
-        "revoke-claim-link", gettext_lazy("Revoke the claim link"), Act.CLAIM_LINK_REVOKED,
+        "revoke-claim-link", _("Revoke the claim link"), Act.CLAIM_LINK_REVOKED,
         "refunds.revoke_claimlink",
         lambda _refund: str(LINK_REVOKED),
         lambda refund, values, now: claims.revoke(refund_id=refund.id, now=now),
         is_possible=_has_open_link, is_dangerous=True,
     ),
     ObjectAct(
-        "cancel", gettext_lazy("Cancel the refund"), Act.REFUND_CANCELED, "refunds.cancel_refund",
+        "cancel", _("Cancel the refund"), Act.REFUND_CANCELED, "refunds.cancel_refund",
         with_amount(CANCEL),
         _cancel,
         is_possible=lambda refund, now: refund.status == RefundStatus.PENDING, is_dangerous=True,

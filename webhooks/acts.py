@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
@@ -38,42 +38,34 @@ def _delete(endpoint: Endpoint, values: dict[str, Any], now: datetime) -> None:
 _act = partial(ObjectAct, is_possible=_is_active, words={"url": "address"})
 NEW_DESTINATION_ACTS = (
     ObjectAct(
-        "add-destination", gettext_lazy("Add a destination for staff"), Act.ENDPOINT_ADDED,
+        "add-destination", _("Add a destination for staff"), Act.ENDPOINT_ADDED,
         "webhooks.manage_destinations",
-        gettext_lazy(
-            "You get messages about what waits for you, by LINE or email. Send a test on the next page."
-        ),
+        _("You get messages about what waits for you, by LINE or email. Send a test on the next page."),
         _add,
         form=DestinationForm, is_recorded_by_service=True,
     ),
 )  # fmt: skip
 ENDPOINT_ACTS = (
     _act(
-        "test", gettext_lazy("Send a test event"), Act.ENDPOINT_TESTED, "webhooks.resend_delivery",
-        gettext_lazy(
-            "A test message is sent to %(url)s once. The list of deliveries shows the answer."
-        ),
+        "test", _("Send a test event"), Act.ENDPOINT_TESTED, "webhooks.resend_delivery",
+        _("A test message is sent to %(url)s once. The list of deliveries shows the answer."),
         lambda endpoint, values, now: redelivery.test(endpoint, now=now),
     ),
     _act(
-        "skip-pause", gettext_lazy("Skip the pause"), Act.PAUSE_SKIPPED, "webhooks.skip_pause",
-        gettext_lazy(
-            "One delivery is sent now. If it succeeds, the others follow; if not, the pause begins again."
-        ),
+        "skip-pause", _("Skip the pause"), Act.PAUSE_SKIPPED, "webhooks.skip_pause",
+        _("One delivery is sent now. If it succeeds, the others follow; if not, the pause begins again."),
         lambda endpoint, values, now: endpoints.skip_pause(endpoint_id=endpoint.id, now=now),
         is_possible=lambda endpoint, now: _is_active(endpoint, now) and bool(endpoint.health.paused_until),
     ),
     _act(
-        "replay", gettext_lazy("Replay held deliveries"), Act.DELIVERIES_REPLAYED,
+        "replay", _("Replay held deliveries"), Act.DELIVERIES_REPLAYED,
         "webhooks.replay_deliveries",
-        gettext_lazy(
-            "All events that were held while it was disabled are sent now, the oldest first."
-        ),
+        _("All events that were held while it was disabled are sent now, the oldest first."),
         lambda endpoint, values, now: redelivery.replay_held(endpoint, now=now),
     ),
     _act(
-        "disable", gettext_lazy("Disable"), Act.ENDPOINT_DISABLED, "webhooks.disable_endpoint",
-        gettext_lazy(
+        "disable", _("Disable"), Act.ENDPOINT_DISABLED, "webhooks.disable_endpoint",
+        _(
             "Nothing more is sent to %(url)s. New events are held, and can be replayed when it is "
             "enabled again."
         ),
@@ -83,8 +75,8 @@ ENDPOINT_ACTS = (
         is_dangerous=True,
     ),
     _act(
-        "enable", gettext_lazy("Enable"), Act.ENDPOINT_ENABLED, "webhooks.enable_endpoint",
-        gettext_lazy(
+        "enable", _("Enable"), Act.ENDPOINT_ENABLED, "webhooks.enable_endpoint",
+        _(
             "New events are sent to %(url)s from now on, and its failures are forgotten. Held events "
             "stay held until they are replayed."
         ),
@@ -97,8 +89,8 @@ ENDPOINT_ACTS = (
     ),
 )  # fmt: skip
 DELETE_ACT = ObjectAct(
-    "delete", gettext_lazy("Delete"), Act.ENDPOINT_DELETED, "webhooks.manage_destinations",
-    gettext_lazy("%(url)s gets no more messages. Nothing can undo this."),
+    "delete", _("Delete"), Act.ENDPOINT_DELETED, "webhooks.manage_destinations",
+    _("%(url)s gets no more messages. Nothing can undo this."),
     _delete,
     words={"url": "address"},
     is_possible=lambda endpoint, now: endpoint.merchant_id is None and endpoint.deleted_at is None,
@@ -106,8 +98,8 @@ DELETE_ACT = ObjectAct(
 )  # fmt: skip
 DELIVERY_ACTS = (
     ObjectAct(
-        "resend", gettext_lazy("Send again"), Act.DELIVERY_RESENT, "webhooks.resend_delivery",
-        gettext_lazy("%(type)s is sent to %(url)s once more, now, with the same event id."),
+        "resend", _("Send again"), Act.DELIVERY_RESENT, "webhooks.resend_delivery",
+        _("%(type)s is sent to %(url)s once more, now, with the same event id."),
         lambda delivery, values, now: redelivery.redeliver(
             delivery.endpoint, delivery_id=delivery.id, now=now
         ),

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
@@ -18,7 +18,7 @@ def _cancel(withdrawal: Withdrawal, values: dict[str, Any], now: datetime) -> No
 
 WITHDRAWAL_ACTS: tuple[ObjectAct, ...] = (
     ObjectAct(
-        "cancel", gettext_lazy("Cancel the withdrawal"), Act.WITHDRAWAL_CANCELED,
+        "cancel", _("Cancel the withdrawal"), Act.WITHDRAWAL_CANCELED,
         "withdrawals.cancel_withdrawal",
         with_amount(CANCEL),
         _cancel,

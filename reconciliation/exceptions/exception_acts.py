@@ -313,9 +313,7 @@ EXCEPTION_ACTS = (
     ),
     _act(
         "send-to", _("Send to another account"), _T.SENT_BACK,
-        _(
-            "%(amount)s is sent to the account that you enter here. You confirm the account in a second step."
-        ),
+        _("%(amount)s is sent to the account that you enter here. You confirm the account in a second step."),
         _send_to, is_possible=partial(_can_be_sent, False), form=AccountForm, is_dangerous=True,
     ),
     _act(

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
@@ -31,18 +31,18 @@ _completed = partial(
 )
 TRANSFER_ACTS = (
     _completed(
-        "arrived", gettext_lazy("Mark as arrived"),
+        "arrived", _("Mark as arrived"),
         explain=explanations.with_amount(explanations.MARK_ARRIVED),
         run=partial(_complete, transfers.ARRIVED),
     ),
     _completed(
-        "never-arrived", gettext_lazy("Mark as never arrived"),
+        "never-arrived", _("Mark as never arrived"),
         explain=explanations.with_amount(explanations.MARK_NEVER_ARRIVED),
         run=partial(_complete, transfers.NEVER_ARRIVED),
         is_dangerous=True,
     ),
     ObjectAct(
-        "cancel", gettext_lazy("Cancel: the bank was never reached"), Act.TRANSFER_CANCELED,
+        "cancel", _("Cancel: the bank was never reached"), Act.TRANSFER_CANCELED,
         "transfers.cancel_transfer",
         explanations.with_amount(explanations.CANCEL_UNSENT),
         lambda transfer, values, now: order_completion.cancel_unsent(transfer.id, now=now),
