@@ -26,16 +26,8 @@ class MerchantAdmin(ActingAdmin):
 
     mode_column = "mode"
     list_display = [
-        "id",
-        "name",
-        "mode",
-        "bank",
-        "biller_id",
-        "late_money",
-        "refuses_open_reference",
-        "suspended_at",
-        "moved_at",
-        "created_at",
+        *("id", "name", "mode", "bank", "biller_id", "late_money", "refuses_open_reference"),
+        *("suspended_at", "moved_at", "created_at"),
     ]
     list_filter = ["bank", "uses_standby", "late_money", ("suspended_at", admin.EmptyFieldListFilter)]
     search_fields = ["=id", "name", "=biller_id"]

@@ -67,13 +67,7 @@ CONTAINERS = frozenset({
 REPEATED = frozenset(["message", "detail", "reference", "bank_name", "client_bank_name"])
 # Texts with blanks and letters of any script. What a client sends in another listed field is a code or an id.
 TEXTS = REPEATED | {
-    "name_th",
-    "reference1",
-    "reference2",
-    "reference3",
-    "short_name",
-    "slip_reference",
-    "warning",
+    *("name_th", "reference1", "reference2", "reference3", "short_name", "slip_reference", "warning")
 }
 OTHER_IDS = frozenset({"bank_reference", "biller_id", "request_id", "transaction_id"})
 """Ids that banks and clients make. Others are ours."""

@@ -40,13 +40,9 @@ R = TypeVar("R")
 DISMISSIBLE_RESULTS = [*intake.NEEDS_STAFF, NotificationResult.UNSIGNED]
 # Staff confirm who they are before these: money leaves, is lost, or becomes available to leave.
 CONFIRMED_TYPES = {
-    ResolutionType.SENT_BACK,
-    ResolutionType.SENT_BACK_BY_HAND,
-    ResolutionType.EXCESS_SENT_BACK,
-    ResolutionType.WRITTEN_OFF,
-    ResolutionType.KEPT,
-    ResolutionType.BOOKED_RETURNED,
-    ResolutionType.CONFIRMED,
+    *(ResolutionType.SENT_BACK, ResolutionType.SENT_BACK_BY_HAND, ResolutionType.EXCESS_SENT_BACK),
+    *(ResolutionType.WRITTEN_OFF, ResolutionType.KEPT),
+    *(ResolutionType.BOOKED_RETURNED, ResolutionType.CONFIRMED),
 }
 
 

@@ -35,12 +35,7 @@ class Statement(CausedRow):
             triggers.ReadOnly(
                 "a statement never changes",
                 exclude=[
-                    "stored_count",
-                    "duplicate_count",
-                    "fee_count",
-                    "problems",
-                    "completed_at",
-                    "undone_at",
+                    *("stored_count", "duplicate_count", "fee_count", "problems", "completed_at", "undone_at")
                 ],
                 is_forbidden=True,
             ),
