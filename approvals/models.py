@@ -12,8 +12,7 @@ from core.database.state_machines import LockableRows, StateMachine
 from core.digests import DigestedColumn, DigestedRow
 from merchants.models import Merchant
 
-DAILY_LIMIT_WINDOW = timedelta(hours=24)
-"""The daily limit counts the requests of the last 24 hours."""
+DAILY_LIMIT_WINDOW = timedelta(hours=24)  # the daily limit counts the requests of the last 24 hours
 
 
 class ApprovalKind(models.TextChoices):

@@ -41,8 +41,7 @@ from banks.sandbox import SandboxBank, SandboxSender
 from banks.sandbox_cards import SandboxAcquirer
 from banks.scb import Scb
 
-LIVE_BANKS: dict[str, type[LiveBank]] = {"scb": Scb, "bbl": Bbl}
-"""The banks of live merchants."""
+LIVE_BANKS: dict[str, type[LiveBank]] = {"scb": Scb, "bbl": Bbl}  # the banks of live merchants
 LIVE_SENDERS: dict[str, type[LiveSender]] = {"bank:bbl": BblVoidSender}
 """How live banks send money, by route. Others only receive."""
 

@@ -107,15 +107,13 @@ class InquiryResult:
 class Bank(Protocol):
     """The adapter to one bank, with its configuration."""
 
-    code: str
-    """The bank's three digits in Thailand, as its statements have them."""
+    code: str  # the bank's three digits in Thailand, as its statements have them
     signs_callbacks: bool
     """Whether `verify` proves that the bank sent a message.
 
     If not, an inquiry confirms each payment before it is credited.
     """
-    calls_per_second: float
-    """How many calls the bank accepts from us, for all merchants together."""
+    calls_per_second: float  # how many calls the bank accepts from us, for all merchants together
 
     @staticmethod
     def calls_needed(inquiry: InquiryRequest) -> int:
@@ -299,8 +297,7 @@ class Acquirer(TransferSender, Protocol):
     Failures are results, never exceptions.
     """
 
-    seconds: float
-    """The longest time that `charge` takes."""
+    seconds: float  # the longest time that `charge` takes
 
     def charge(self, charge: ChargeRequest) -> ChargeResult:
         """Take the money, once for an `order_id`."""

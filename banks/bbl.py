@@ -37,13 +37,11 @@ TOKEN_REQUEST = {"grant_type": "client_credentials", "scope": "CREATE READ"}
 KINDS: dict[str, TransactionKind] = {"C": "credit", "D": "reversal"}
 ACKNOWLEDGEMENT = {"responseCode": "000", "responseMesg": "Success"}
 CODE_SUCCESS, CODE_NOT_FOUND = "000", "209"
-# A void is possible on the day of the payment, until 23:00 in Bangkok.
-VOID_ENDS_AT = time(23, 0)
+VOID_ENDS_AT = time(23, 0)  # a void is possible on the day of the payment, until 23:00 in Bangkok
 VOID_FIELDS = ("billerId", "reference1", "reference2", "transDate", "transTime", "approvalCode")
 # The bank surely refused: unknown biller, payment not found, wrong data, amount, reference or payee.
 FINAL_REFUSAL_CODES = {"052", "209", "211", "213", "331", "332"}
-# HTTP statuses with which the API surely did nothing.
-NOT_ACCEPTED_STATUSES = {401, 403, 404, 429}
+NOT_ACCEPTED_STATUSES = {401, 403, 404, 429}  # HTTP statuses with which the API surely did nothing
 _PATTERNS = {
     "billerId": re.compile("[0-9]{15}"),
     "transDate": re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}"),

@@ -14,10 +14,8 @@ class LiveBank(base.Bank):
 
     title: ClassVar[str]
     credential_fields: ClassVar[tuple[CredentialField, ...]]
-    authentication_note: ClassVar[str]
-    """How the bank proves its identity, as the console shows it."""
-    reference3_help: ClassVar[str] = ""
-    """Why codes need a third reference; empty if they need none."""
+    authentication_note: ClassVar[str]  # how the bank proves its identity, as the console shows it
+    reference3_help: ClassVar[str] = ""  # why codes need a third reference; empty if they need none
 
     def __init__(self, config: base.AdapterConfig) -> None:
         self._biller_id, self._credentials = config.biller_id, config.credentials

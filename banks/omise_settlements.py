@@ -29,8 +29,7 @@ from core import clock, money
 # The limits of one reading. The next one continues after the last complete slice of the ledger: with 5,000
 # payments a day, a slice is 30 pages. After one with fewer entries than SMALL_SLICE comes one twice as long.
 MAX_PAGES, SECONDS, SLICE, SMALL_SLICE = 400, 60.0, timedelta(hours=6), 1_000
-# An entry appears in the list a little later than its own time says.
-OVERLAP = timedelta(hours=1)
+OVERLAP = timedelta(hours=1)  # an entry appears in the list a little later than its own time says
 # Opn holds money for 7 days, unless another time was agreed. Entries that it holds longer than this are not
 # found, so the items of their transfer do not add up.
 MAX_HOLD = timedelta(days=31)

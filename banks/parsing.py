@@ -22,8 +22,7 @@ MAX_DAYS = 31
 YEARS = range(2000, 2200)
 BUDDHIST_ERA = 543
 MAX_NAME_LENGTH = 140
-# A name without control characters.
-NAME_PATTERN = f"[^\x00-\x1f\x7f-\x9f]{{0,{MAX_NAME_LENGTH}}}"
+NAME_PATTERN = f"[^\x00-\x1f\x7f-\x9f]{{0,{MAX_NAME_LENGTH}}}"  # a name without control characters
 _MAX_AMOUNT_LENGTH = 13
 _ONE_DECIMAL = re.compile(r"[0-9]+\.[0-9]")
 

@@ -19,8 +19,7 @@ from counts.models import CountBucket
 
 log = logging.getLogger("counts")
 ROLL_UP_BATCH = 10_000
-# A roll-up ends after 4 s, before the next one starts.
-ROLL_UP_SECONDS = 4.0
+ROLL_UP_SECONDS = 4.0  # a roll-up ends after 4 s, before the next one starts
 # How long a period stays open at least: a request stores its rows soon after the time that they have. Rows
 # that come later are counted as well, each by a delta.
 OPEN_FOR = timedelta(seconds=5)

@@ -14,8 +14,7 @@ from core.http.responses import ApiResponse
 from counts import counting
 from counts.lists import BEGINNING, CountedList, ListFilter, period_of
 
-# Up to this offset, skipping rows costs less than a search for the first one.
-MAX_PLAIN_OFFSET = 200
+MAX_PLAIN_OFFSET = 200  # up to this offset, skipping rows costs less than a search for the first one
 M = TypeVar("M", bound=Model)
 
 

@@ -5,8 +5,7 @@ from django.db import models
 from core.database.columns import KeyedRow, PublicId
 from merchants.models import Merchant
 
-IN_PROGRESS = 0
-"""The status of a key whose request has no response yet."""
+IN_PROGRESS = 0  # the status of a key whose request has no response yet
 REFUSED = -1
 """The status of a key whose request was refused after validation. Only the same request may use it."""
 

@@ -22,10 +22,8 @@ from ledger.journal_types import JournalType
 from ledger.models import AccountType
 from ledger.queries import LockedBalance, post
 
-# A roll-up commits 5,000 entries at a time: it locks a busy merchant for about 50 ms.
-ROLL_UP_BATCH = 5_000
-# A roll-up ends after 4 s, before the next one starts.
-ROLL_UP_SECONDS = 4.0
+ROLL_UP_BATCH = 5_000  # a roll-up commits 5,000 entries at a time: it locks a busy merchant for about 50 ms
+ROLL_UP_SECONDS = 4.0  # a roll-up ends after 4 s, before the next one starts
 # Money out rolls up at most 50 times 1,000 entries: the largest withdrawal from payments of 40 THB.
 ROLL_UP_STEP, MAX_ROLL_UP_STEPS = 1_000, 50
 # If that is not enough, the caller tries again after 5 s: by then the periodic roll-up has run.

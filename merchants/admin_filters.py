@@ -11,8 +11,7 @@ from core import plain_text
 from core.console.admin_filters import OwnerFilter, TypedField
 from merchants.models import Merchant
 
-# Merchants that one text may name, and suggestions for it.
-MAX_FOUND = 20
+MAX_FOUND = 20  # merchants that one text may name, and suggestions for it
 
 
 def find(text: str) -> list[Merchant]:

@@ -16,8 +16,7 @@ from core.http import rate_limits
 from core.http.rate_limits import RateLimit, RateLimitResult
 from merchants.errors import RateLimitExceeded
 
-# Requests that were taken and not used are lost after this time.
-LEASE_SECONDS = 1.0
+LEASE_SECONDS = 1.0  # requests that were taken and not used are lost after this time
 MAX_LEASE = 50
 MAX_KEYS = 10_000  # that one process remembers
 

@@ -23,8 +23,7 @@ from payments.match_results import MatchResult
 
 # Statuses of exceptions whose money is still in suspense.
 SUSPENSE_STATUSES = [*models.HELD_STATUSES, *models.HELD_EXCESS_STATUSES]
-# A page shows the oldest. A payment rarely has more than two.
-MAX_EXCEPTIONS = 20
+MAX_EXCEPTIONS = 20  # A page shows the oldest. A payment rarely has more than two.
 
 
 class StatusFilter(admin.SimpleListFilter):

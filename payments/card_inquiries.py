@@ -21,8 +21,7 @@ from payments.models import CardCharge, ChargeAnswer
 from transfers import circuit_breakers
 
 log = logging.getLogger("payments")
-# Longer than an inquiry takes, so that it ends only for a process that died.
-LEASE = timedelta(seconds=120)
+LEASE = timedelta(seconds=120)  # longer than an inquiry takes, so that it ends only for a process that died
 _work = DueWork(max_runs=4, max_runs_of_one=2)
 
 

@@ -29,10 +29,8 @@ class ChargeOutcome(models.TextChoices):
 
 OPEN_STATES = (ChargeState.SUBMITTED, ChargeState.PENDING)
 IS_OPEN = Q(state__in=OPEN_STATES)
-# The acquirer has the money of these.
-IS_ON_THE_WAY = Q(paid_at__isnull=False, settled_at__isnull=True)
-# The acquirer is asked about these.
-IS_INQUIRED = IS_OPEN | Q(awaits_fee=True)
+IS_ON_THE_WAY = Q(paid_at__isnull=False, settled_at__isnull=True)  # the acquirer has the money of these
+IS_INQUIRED = IS_OPEN | Q(awaits_fee=True)  # the acquirer is asked about these
 
 
 class CardCharge(StateMachine, CausedRow):

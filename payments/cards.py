@@ -49,8 +49,7 @@ MISSING_AFTER = timedelta(minutes=10)
 CHARGE_WITHIN = timedelta(seconds=30)
 # Most calls end within 2 s, and then a slot is free.
 RETRY_AFTER_SECONDS = 2
-# Staff end safe mode, which takes minutes or longer.
-SAFE_MODE_RETRY_SECONDS = 60
+SAFE_MODE_RETRY_SECONDS = 60  # staff end safe mode, which takes minutes or longer
 _calls = Bulkhead()
 
 

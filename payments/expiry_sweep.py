@@ -10,8 +10,7 @@ from django.db import connection, transaction
 from payments import services
 from payments.models import Payment
 
-# A batch locks its payments for about a tenth of a second.
-EXPIRY_BATCH = 1_000
+EXPIRY_BATCH = 1_000  # a batch locks its payments for about a tenth of a second
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 

@@ -48,8 +48,7 @@ HOLD_OF: dict[str, PaymentHold] = {
     PayerMatch.NO: PaymentHold.PAYER_DIFFERS,
     PayerMatch.UNKNOWN: PaymentHold.PAYER_UNKNOWN,
 }
-# The money came in.
-PAID_STATUSES = (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED)
+PAID_STATUSES = (PaymentStatus.SUCCEEDED, PaymentStatus.REFUNDED)  # the money came in
 OPEN_REFERENCE = "payment_open_reference_unique"
 RECEIVED_AMOUNT = Coalesce(models.F("amount_received"), models.F("amount"))
 # Banks' clocks are right to a few seconds, and some statements leave out the seconds ("09:05").

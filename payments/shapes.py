@@ -29,8 +29,7 @@ from payments import match_results
 from payments.explanations import UNMATCHED_MONEY
 from payments.models import HELD_STATUSES, PayerMatch, Payment, PaymentException, PaymentHold, PaymentStatus
 
-# Exceptions that the object of a payment shows. `GET .../exceptions` lists all.
-MAX_SHOWN = 20
+MAX_SHOWN = 20  # Exceptions that the object of a payment shows. `GET .../exceptions` lists all.
 
 
 class Card(TypedDict):

@@ -8,8 +8,7 @@ from core.database.columns import KeyedRow
 from merchants.models import Merchant
 from payments.models import Payment, PaymentStatus
 
-MAX_EXPIRY = 1440
-"""Minutes."""
+MAX_EXPIRY = 1440  # minutes
 
 
 class QrCode(KeyedRow):

@@ -35,8 +35,7 @@ from qrcodes.services import NotRenewable
 RATE = RateLimit(per_second=50, burst=200)
 CARD_RATE = RateLimit(per_second=2, burst=30)  # each is drawn for 35 ms
 RENEWAL_RATE = RateLimit(per_second=0.2, burst=10)
-# Banks report late. An older expired page does not ask any more.
-ASKS_AFTER_EXPIRY = timedelta(hours=1)
+ASKS_AFTER_EXPIRY = timedelta(hours=1)  # Banks report late. An older expired page does not ask any more.
 POLICY = "script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors {ancestors}"
 
 

@@ -27,8 +27,7 @@ MIN_SIZE, MAX_SIZE, DEFAULT_SIZE = 200, 2000, 1000
 MERCHANT_RATE = RateLimit(per_second=5, burst=50)
 DRAWN_AT_ONCE, WAIT_SECONDS = 2, 2.0
 """In this process. One merchant has one at once."""
-# At most 100 kB each.
-CACHED_CARDS = 64
+CACHED_CARDS = 64  # at most 100 kB each
 # Part of the ETag: a new look gets a new number.
 LOOK = 3
 _slots = Bulkhead()

@@ -19,8 +19,7 @@ from transfers import services as transfers
 from transfers.models import Transfer
 
 NOT_ALLOWED = (PayoutAccountNotAllowed, PayoutAccountTooNew)
-UNKNOWN_NAME = "-"
-"""The account name in the order if nobody named the holder: banks require a name."""
+UNKNOWN_NAME = "-"  # the account name in the order if nobody named the holder: banks require a name
 
 
 @dataclass(frozen=True, slots=True)

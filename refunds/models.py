@@ -197,8 +197,7 @@ REFUNDS = CountedList(
     "refunds", Refund, kind_columns=("status",), kinds=tuple(RefundStatus.values), amount_sql="amount"
 )
 MAX_CLAIM_TRIES = 5
-# How long a payer who named an account can see what became of it.
-CLAIM_SHOWN_FOR = timedelta(days=30)
+CLAIM_SHOWN_FOR = timedelta(days=30)  # how long a payer who named an account can see what became of it
 
 
 class ClaimLinkStatus(models.TextChoices):

@@ -9,8 +9,7 @@ from refunds.shapes import MAX_NOTE_LENGTH
 from transfers.serializers import Payee
 
 MAX_CLAIM_HOURS, DEFAULT_CLAIM_HOURS = 720, 168
-MAX_AMOUNT = 2**63 - 1
-"""Satang. Any amount over the payment's is refused as `refund_amount_exceeded`."""
+MAX_AMOUNT = 2**63 - 1  # Satang. Any amount over the payment's is refused as `refund_amount_exceeded`.
 
 
 class DestinationRequest(Payee):

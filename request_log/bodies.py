@@ -21,8 +21,7 @@ _USUAL = (
     b'tps:///Thai/qr-codes/qr_0oDF/image","payment_page_url":"https:///pay/qr_0oDF","expires_at":"2026'
     b'-11-21T03:19:05.123Z","payment_id":"pay_0oDF","status":"pending"}'
 )
-# Notes about bodies that are not kept are shorter. They stay as they are.
-_SHORTEST = 64
+_SHORTEST = 64  # Notes about bodies that are not kept are shorter. They stay as they are.
 _FIRST_BYTE = b"H"  # of zlib with this window; JSON and notes do not begin with it
 
 

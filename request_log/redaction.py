@@ -17,8 +17,7 @@ from core.http import received
 from core.observing.logs import redact
 from core.request_context import REQUEST_ID_PREFIX
 
-# Larger bodies are not read, because the writer shares the processor with requests.
-MAX_READ = 16_384
+MAX_READ = 16_384  # larger bodies are not read, because the writer shares the processor with requests
 MAX_STORED = 4_096
 MAX_DEPTH = 16
 # Shorter text and smaller numbers are no account number and no secret.

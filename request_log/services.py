@@ -13,8 +13,7 @@ from request_log import redaction
 from request_log.errors import RequestNotFound
 from request_log.models import HAS_PAYMENT, HAS_REQUEST_ID, RequestRecord, id_of_request
 
-# Rows that a page with filters looks at. The next page goes on where it ended.
-SCANNED = 10_000
+SCANNED = 10_000  # Rows that a page with filters looks at. The next page goes on where it ended.
 
 
 def page(

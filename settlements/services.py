@@ -39,8 +39,7 @@ from settlements.models import (
 )
 
 log = logging.getLogger("settlements")
-# A transfer appears in the acquirer's list a little later than its own time says.
-OVERLAP = timedelta(days=1)
+OVERLAP = timedelta(days=1)  # a transfer appears in the acquirer's list a little later than its own time says
 # An acquirer pays charges in their order. This is the longest that one may overtake another.
 OVERTAKES_WITHIN = timedelta(days=1)
 # A transfer that is open for longer is not read any more. Staff know since `ARRIVES_WITHIN` that it is late.

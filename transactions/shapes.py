@@ -20,8 +20,7 @@ from ledger.models import BalanceTransaction
 from ledger.services import Balance
 from transactions.models import Transaction, TransactionStatus, TransactionType
 
-MOST_HELD = 2**53 - 1
-"""Satang: the largest integer that every JSON reader keeps exact."""
+MOST_HELD = 2**53 - 1  # satang: the largest integer that every JSON reader keeps exact
 
 
 class TransactionObject(TypedDict):

@@ -22,8 +22,7 @@ log = logging.getLogger("transfers")
 FAILURES_TO_OPEN = 3
 # How long the circuit stays open the first time, the second time and so on.
 OPEN_PERIODS = tuple(timedelta(seconds=seconds) for seconds in (5, 10, 20, 30))
-# Only slow calls delay others. A quick answer that cannot be read is no failure.
-SLOW_CALL_SECONDS = 1.0
+SLOW_CALL_SECONDS = 1.0  # Only slow calls delay others. A quick answer that cannot be read is no failure.
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,8 @@ UNSUBMITTED_STATES = (*CANCELABLE_STATES, TransferState.CANCELED)
 UNFINISHED_STATES = (TransferState.HELD, *OPEN_STATES)
 HAS_ACCOUNT = ~Q(account_sealed="") | ~Q(state__in=UNFINISHED_STATES)  # an erasure removes it
 IS_OPEN = Q(state__in=OPEN_STATES)
-MAX_NAME_LENGTH = 140
-"""Characters of the name of an account holder."""
-# Personal data is erased from here on.
-IS_FINISHED = "OLD.state NOT IN ('held', 'queued', 'submitted')"
+MAX_NAME_LENGTH = 140  # characters of the name of an account holder
+IS_FINISHED = "OLD.state NOT IN ('held', 'queued', 'submitted')"  # personal data is erased from here on
 
 _DUE_ROUTES = """
 WITH RECURSIVE known (route) AS (

@@ -10,10 +10,8 @@ from core.work import due_work
 INQUIRY_DELAYS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
 # An order that did not reach its bank is sent again after a tenth of its age, within these limits.
 MIN_RESEND_SECONDS, MAX_RESEND_SECONDS = 5.0, 600.0
-# An order that must wait, such as for a merchant's debt, is tried again after 10 s.
-HOLD_SECONDS = 10.0
-# In safe mode a bank is asked every minute about an order that is queued here.
-LOOK_UP_SECONDS = 60.0
+HOLD_SECONDS = 10.0  # an order that must wait, such as for a merchant's debt, is tried again after 10 s
+LOOK_UP_SECONDS = 60.0  # in safe mode a bank is asked every minute about an order that is queued here
 # Staff should ask the bank about a transfer without a result for 15 minutes.
 OVERDUE_AFTER = timedelta(minutes=15)
 

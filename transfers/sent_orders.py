@@ -18,8 +18,7 @@ KEPT = 100
 # How long the record counts as complete after it was compared. Longer than a standby needs to take over, and
 # shorter than a person needs to restore a backup.
 COMPLETE_SECONDS = 120
-# The record is never empty, so that an empty one means that Redis lost it.
-START = "-"
+START = "-"  # the record is never empty, so that an empty one means that Redis lost it
 BY_TIME, COMPLETE = "sent_orders:{}:by_time", "sent_orders:{}:complete"
 
 

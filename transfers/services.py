@@ -30,8 +30,7 @@ from transfers.circuit_breakers import Counterparty
 from transfers.models import OPEN_STATES, Transfer, TransferEventType, TransferState
 
 log = logging.getLogger("transfers")
-# Longer than the calls of a batch, and storing their results.
-LEASE = timedelta(seconds=60)
+LEASE = timedelta(seconds=60)  # longer than the calls of a batch, and storing their results
 # A counterparty is a purpose and a route here, such as "refund bank:scb".
 _work = DueWork(max_runs=8, max_runs_of_one=2)
 DEFAULT_FAILURE_CODES: dict[ResultStatus, str] = {

@@ -18,8 +18,7 @@ from webhooks.acts import DELETE_ACT, DELIVERY_ACTS, ENDPOINT_ACTS, NEW_DESTINAT
 from webhooks.messages import texts
 
 MAX_SHOWN = 20
-# The page searches only this many of the newest deliveries for failures.
-MAX_SEARCHED = 200
+MAX_SEARCHED = 200  # the page searches only this many of the newest deliveries for failures
 
 
 def describe_state(endpoint: models.Endpoint) -> str:

@@ -19,8 +19,7 @@ from webhooks.models import MAX_BLOCK_EVENTS
 # Events of one merchant that one commit numbers. A page of the feed has at most 100.
 BATCH = 200
 MERCHANTS = 20
-# A task ends after 4 s, before the next one starts.
-NUMBER_SECONDS = 4.0
+NUMBER_SECONDS = 4.0  # a task ends after 4 s, before the next one starts
 # So long a reader waits for another one that numbers, then it answers with what has a sequence.
 READER_WAIT_MS = 500
 

@@ -10,8 +10,7 @@ from core.database import triggers
 from core.database.columns import KeyedRow, check
 from merchants.models.merchants import Merchant
 
-MAX_LOGO = 200_000
-"""Bytes, as staff upload it and as it is stored."""
+MAX_LOGO = 200_000  # bytes, as staff upload it and as it is stored
 AA_CONTRAST = 4.5
 COLOR, PHONE = "#[0-9a-f]{6}", "[+0-9][0-9 ()-]{2,29}"
 EMAIL, LINE_ID = "[^[:space:]<>@]+@[^[:space:]<>@]+", "@?[a-z0-9._-]{2,29}"

@@ -17,5 +17,4 @@ class Texts(NamedTuple):
     note: str
     test_mark: str
     title: str = "THAI QR PAYMENT"
-    facts: tuple[str, ...] = ()
-    """Lines of a receipt, in the place of the code."""
+    facts: tuple[str, ...] = ()  # lines of a receipt, in the place of the code

@@ -19,8 +19,7 @@ MARGIN = 60.0
 CODE_SIDE, CODE_TOP = 770.0, 226.0
 """The square of the code, with its quiet zone."""
 RECEIPT_UP = 620.0
-SMALL_NAME = 44.0
-"""The smallest letters of the shop's name, in units an em."""
+SMALL_NAME = 44.0  # the smallest letters of the shop's name, in units an em
 
 
 class Color(NamedTuple):
@@ -62,8 +61,7 @@ class Card:
 
     boxes: tuple[Box, ...]
     lines: tuple[Line, ...]
-    code: Matrix
-    """Empty on a receipt."""
+    code: Matrix  # empty on a receipt
 
 
 def arrange(texts: Texts, payload: str) -> Card:

@@ -13,8 +13,7 @@ from core.drawing.qr_symbols import Matrix
 from qrcodes.drawing.layout import CODE_SIDE, CODE_TOP, HEIGHT, NAVY, WIDTH, Box, Card, Color, Line
 
 PIXELS_PER_INCH, POINTS_PER_INCH = 300, 72
-BLEED = 3 / 25.4 * POINTS_PER_INCH
-"""3 mm that a printer cuts off, in points."""
+BLEED = 3 / 25.4 * POINTS_PER_INCH  # 3 mm that a printer cuts off, in points
 
 
 def draw(card: Card, size: int, label: str, language: str) -> bytes:

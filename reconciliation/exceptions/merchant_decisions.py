@@ -18,8 +18,7 @@ from reconciliation.exceptions import resolutions
 from reconciliation.exceptions.errors import ExceptionNotAcceptable, ExceptionNotFound, ExceptionNotReturnable
 from reconciliation.matching.refusals import MerchantRefusal
 
-# Resolutions have a reason. The API does not ask for one.
-DEFAULT_NOTE = "Decided by the merchant."
+DEFAULT_NOTE = "Decided by the merchant."  # Resolutions have a reason. The API does not ask for one.
 Refused = type[StateError]
 
 

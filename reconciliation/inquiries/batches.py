@@ -29,10 +29,8 @@ from reconciliation.inquiries.scan import IN_ORDER, OPEN_STATUSES
 from reconciliation.models import Backoff, BankRateLimit, ConfirmationInquiry, Inquiry, InquiryOutcome
 
 log = logging.getLogger("reconciliation")
-# Longer than the calls of a batch, and storing their results.
-LEASE = timedelta(seconds=60)
-# Values of `is_urgent`: inquiries that a payer may wait for, and the others.
-PRIORITIES = (True, False)
+LEASE = timedelta(seconds=60)  # longer than the calls of a batch, and storing their results
+PRIORITIES = (True, False)  # values of `is_urgent`: inquiries that a payer may wait for, and the others
 # In each fourth batch, the inquiries that are not urgent come first.
 LOW_PRIORITY_FIRST_EVERY = 4
 # The pause of a bank, or of one merchant, after the first batch without any answer, the second and so on.

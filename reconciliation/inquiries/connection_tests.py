@@ -18,8 +18,7 @@ from reconciliation.inquiries.rate_limit import BankBusy
 from reconciliation.models import InquiryOutcome
 
 log = logging.getLogger("reconciliation")
-# References of codes have 20 characters, so no code has this one.
-REFERENCE = "CONNECTIONTEST"
+REFERENCE = "CONNECTIONTEST"  # references of codes have 20 characters, so no code has this one
 AMOUNT = 100
 ConnectionOutcome = Literal[
     "answered", "credentials", "timeout", "unreachable", "other", "unreadable", "busy", "not_set_up"

@@ -16,12 +16,10 @@ from banks import Bank, InquiryRequest
 from core.deadlines import Deadline
 from reconciliation.models import BankRateLimit
 
-# Longer than any call.
-LEASE = timedelta(seconds=30)
+LEASE = timedelta(seconds=30)  # longer than any call
 # Batches release a bank after about a second.
 PATIENCE_SECONDS, POLL_SECONDS = 3.0, 0.1
-# Maximum number of parallel calls in one batch, even if a bank allows a higher rate.
-MAX_PARALLEL_CALLS = 32
+MAX_PARALLEL_CALLS = 32  # maximum number of parallel calls in one batch, even if a bank allows a higher rate
 # Slips get a quarter of a bank's time, so that inquiries make progress however many slips are checked.
 REST_AFTER_SLIP = 3
 # One waiting call per process, because it holds one of the few threads that serve all requests.

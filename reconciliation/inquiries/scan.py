@@ -15,8 +15,7 @@ from reconciliation.inquiries import rate_limit, schedule
 from reconciliation.models import Inquiry, ScanCursor
 
 OPEN_STATUSES = (PaymentStatus.PENDING, PaymentStatus.EXPIRED)
-# Most payments are paid within 4 s and need no inquiry.
-MIN_AGE = timedelta(seconds=4)
+MIN_AGE = timedelta(seconds=4)  # most payments are paid within 4 s and need no inquiry
 # The commit of a payment may come this much later than the time in its id. PostgreSQL ends statements and
 # idle transactions sooner (SESSION_LIMITS), and the clocks of web servers differ a little.
 COMMIT_DELAY = timedelta(minutes=1)
@@ -26,8 +25,7 @@ USUAL_DELAY, RESCAN_EVERY = timedelta(seconds=3), timedelta(seconds=10)
 WINDOW, BATCH_SIZE = timedelta(minutes=10), 2000
 # The first scan of a database leaves out older payments: bank statements report them.
 MAX_AGE = timedelta(days=2)
-# After hours without workers, the next run continues the scan.
-PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = 2.0  # after hours without workers, the next run continues the scan
 # Rows come in the order of an index, and each is joined by its key. Without statistics PostgreSQL would sort
 # all pending payments of each merchant, or all inquiries that are due.
 IN_ORDER = "SELECT set_config('enable_sort', 'off', true), set_config('enable_seqscan', 'off', true)"

@@ -8,8 +8,7 @@ from django.conf import settings
 from core.clock import BANGKOK
 from payments.models import Payment
 
-# Seconds after the creation of the code, while the payer is in the shop.
-AFTER_CREATION = (5, 15, 30, 60)
+AFTER_CREATION = (5, 15, 30, 60)  # seconds after the creation of the code, while the payer is in the shop
 # Seconds before the expiry, so that a paid code does not become "expired".
 BEFORE_EXPIRY = 5
 # Seconds after the expiry, for payments of the last moment and late bookings of the bank.
@@ -17,8 +16,7 @@ AFTER_EXPIRY = (1, 60, 300, 3600)
 # After the bank day in which the code expired, when the bank has booked all of the day. The inquiries about
 # the codes of a day are spread over 2 hours, because a bank takes few calls per second.
 AFTER_MIDNIGHT, SPREAD = timedelta(minutes=15), timedelta(hours=2)
-# A payer may wait for the result until 2 minutes after the expiry.
-URGENT_FOR = timedelta(minutes=2)
+URGENT_FOR = timedelta(minutes=2)  # a payer may wait for the result until 2 minutes after the expiry
 # After no answer, the delay is half of the time since the inquiry was due, within these limits.
 SHORTEST_WAIT, LONGEST_WAIT = timedelta(seconds=5), timedelta(minutes=10)
 # Inquiries without an answer end a day after the last planned one. Then only the bank's statement helps.

@@ -37,8 +37,7 @@ BANKS_WITH_SLIPS = ["sandbox", *banks.LIVE_BANKS]
 MAX_EARLIER_CHECKS = 20
 # Of one merchant. All merchants of a bank share its time for slips.
 QUESTION_RATE = RateLimit(per_second=0.2, burst=5)
-PAYMENT_CODE_START = "000201"
-"""The first field of every payment code."""
+PAYMENT_CODE_START = "000201"  # the first field of every payment code
 
 
 class InvalidSlip(Exception):

@@ -21,8 +21,7 @@ from reconciliation.statements.lines import (
 LINE_WIDTH = 256
 ENCODING = "cp874"
 LINE_START = re.compile(rb"[HDT][0-9]{6}")
-# The line's number, which differs in another export.
-SEQUENCE_NUMBER = slice(1, 7)
+SEQUENCE_NUMBER = slice(1, 7)  # the line's number, which differs in another export
 KINDS: dict[str, TransactionKind] = {"C": "credit", "D": "reversal"}
 _TRAILER_TOTALS = re.compile(rb"[0-9]{13}[0-9]{6}[0-9]{13}[0-9]{6}")
 

@@ -20,8 +20,7 @@ from reconciliation.statements import importing, statement_file
 from reconciliation.statements.lines import InvalidStatementFile, ReaderBusy
 
 log = logging.getLogger("reconciliation")
-# A file that changed within this time may still be written.
-QUIET_SECONDS = 30.0
+QUIET_SECONDS = 30.0  # a file that changed within this time may still be written
 IMPORTED, FAILED = "imported", "failed"
 ACTOR = "command:import_statement"
 

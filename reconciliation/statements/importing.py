@@ -30,8 +30,7 @@ from reconciliation.statements.lines import ALREADY_STORED, FileLine, FileProble
 from reconciliation.statements.statement_file import MAX_SHOWN, FileContents, StatementFile
 
 log = logging.getLogger("reconciliation")
-# Each line takes a lock in PostgreSQL's shared table, which has room for some thousands.
-BATCH_SIZE = 500
+BATCH_SIZE = 500  # each line takes a lock in PostgreSQL's shared table, which has room for some thousands
 MAX_FAILURES = 3  # per batch; the sweep matches the rest, because each failure can take seconds
 MAX_FILE_NAME_LENGTH = 255
 MAX_LISTED_BILLERS = 3
@@ -102,8 +101,7 @@ class DryRun:
 
     counts: Counter[str] = field(default_factory=Counter)
     amounts: Counter[str] = field(default_factory=Counter)
-    first: list[FileLine] = field(default_factory=list)
-    """The first lines with new money."""
+    first: list[FileLine] = field(default_factory=list)  # the first lines with new money
 
     def add(self, batch: Sequence[FileLine]) -> None:
         for line in batch:

@@ -19,8 +19,7 @@ from reconciliation.models import BankTransaction
 MAX_LINE_BYTES = 4_096  # no format has longer lines; the rest of a longer line is dropped
 MAX_PROBLEMS = 20
 LineKey = tuple[str, date | None, str, int]
-ALREADY_STORED = "known"
-"""The result of a line that an earlier import stored."""
+ALREADY_STORED = "known"  # the result of a line that an earlier import stored
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 

@@ -32,8 +32,7 @@ COLUMNS: dict[str, dict[str, Any]] = tomllib.loads(
 )
 FEE_COLUMNS = ("fee", "fee_vat")
 NEEDED = {name for name, column in COLUMNS.items() if column["is_needed"]}
-# Banks write their name, the account and the days before the table.
-MAX_RECORDS_BEFORE = 50
+MAX_RECORDS_BEFORE = 50  # banks write their name, the account and the days before the table
 _TOTALS = re.compile(r"((grand|sub)[ -]?)?totals?\b.*|sum\b.*|(ยอด)?รวม.*", re.IGNORECASE)
 _NUMBER = re.compile(r"[\d.,]+")
 _KEY_COLUMNS = ("date", "time", "biller_id", "reference1", "type")

@@ -6,8 +6,7 @@ from django.conf import settings
 
 from webhooks.models import EndpointActionType, EndpointHealth
 
-# An endpoint is paused after so many failures in a row.
-MAX_CONSECUTIVE_FAILURES = 10
+MAX_CONSECUTIVE_FAILURES = 10  # an endpoint is paused after so many failures in a row
 # It is also paused if this share of at least 10 attempts within one window failed.
 WINDOW = timedelta(minutes=5)
 MIN_WINDOW_ATTEMPTS = 10
@@ -16,8 +15,7 @@ MAX_FAILURE_RATE = 0.7
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 30.0, 15 * 60.0
 # An endpoint without a success for this time, in at least MAX_CONSECUTIVE_FAILURES attempts, is disabled.
 DISABLE_AFTER = timedelta(days=5)
-# The weight of the newest attempt in the moving average.
-LATENCY_WEIGHT = 0.25
+LATENCY_WEIGHT = 0.25  # the weight of the newest attempt in the moving average
 
 
 def record_attempt(

@@ -32,10 +32,8 @@ from webhooks.models import EndpointType
 
 log = logging.getLogger("webhooks.delivery.dispatcher")
 CONNECT_SECONDS = 3.0
-# Batch results for 5 ms, so that one commit records many.
-RESULT_BATCH_SECONDS = 0.005
-# A worker with no room for more posts wakes another one, at most this often.
-SECONDS_BETWEEN_WAKEUPS = 0.5
+RESULT_BATCH_SECONDS = 0.005  # batch results for 5 ms, so that one commit records many
+SECONDS_BETWEEN_WAKEUPS = 0.5  # a worker with no room for more posts wakes another one, at most this often
 Clock = Callable[[], datetime]
 
 

@@ -15,8 +15,7 @@ from webhooks.delivery.claim_query import WAITING_ENDPOINTS
 from webhooks.models import DeliveryAttempt
 
 SUCCEEDED = "succeeded"
-# Counting a larger backlog costs time and changes nothing that an operator would do.
-MAX_COUNTED = 100_000
+MAX_COUNTED = 100_000  # counting a larger backlog costs time and changes nothing that an operator would do
 
 _ACTIVE_ENDPOINTS = f"""
     WITH RECURSIVE {WAITING_ENDPOINTS}, active AS MATERIALIZED (

@@ -24,23 +24,18 @@ from webhooks.delivery.retry_schedule import MAX_ATTEMPTS
 # rate.
 MAX_IN_FLIGHT, MAX_IN_FLIGHT_QUICK = 4, 32
 QUICK_MS = 250
-# Slower endpoints, and endpoints without a post so far, share a part of the posts of a worker.
-SLOW_MS = 1000
+SLOW_MS = 1000  # slower endpoints, and endpoints without a post so far, share a part of the posts of a worker
 # An unverified endpoint gets one attempt in this time, so that unwanted posts cannot flood a server.
 UNVERIFIED_INTERVAL_SECONDS = 15.0
 # A destination gets one message in this time, and so at most 60 an hour. It tells of up to 1,000 events, ten
 # of them one by one.
 MESSAGE_INTERVAL_SECONDS = 60.0
 EVENTS_PER_MESSAGE, LINES_PER_MESSAGE = 1000, 10
-# One statement reads at most this many endpoints, which limits its cost.
-ENDPOINTS_PER_CLAIM = 256
-# Time that a worker may need in addition to the post itself.
-LEASE_MARGIN_SECONDS = 15.0
+ENDPOINTS_PER_CLAIM = 256  # one statement reads at most this many endpoints, which limits its cost
+LEASE_MARGIN_SECONDS = 15.0  # time that a worker may need in addition to the post itself
 RECLAIM_BATCH = 500
-# The error of an attempt whose lease expired.
-WORKER_LOST = "worker_lost"
-# Any constant. Claims take turns under this advisory lock.
-CLAIM_LOCK_ID = 0x7468_7172_6462
+WORKER_LOST = "worker_lost"  # the error of an attempt whose lease expired
+CLAIM_LOCK_ID = 0x7468_7172_6462  # Any constant. Claims take turns under this advisory lock.
 
 
 class Quota(StrEnum):

@@ -10,8 +10,7 @@ MINUTE, HOUR = 60, 3600
 # Seconds from one attempt to the next, as in the example of the Standard Webhooks specification.
 RETRY_DELAYS = (0, 5, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR)
 MAX_ATTEMPTS = len(RETRY_DELAYS)
-# Spreads deliveries that failed together: plus or minus 20 %.
-JITTER = 0.2
+JITTER = 0.2  # spreads deliveries that failed together: plus or minus 20 %
 
 
 def retry_delay(attempt: int, *, retry_after: str | None, now: datetime) -> float | None:

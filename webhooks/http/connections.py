@@ -31,8 +31,7 @@ SWITCHING_PROTOCOLS = 101
 VERSIONS = {"1.0", "1.1"}
 FRAMING = {b"content-length", b"transfer-encoding"}
 MAX_IDLE = 256
-# The idle connections of one merchant cannot push out those of others.
-MAX_IDLE_PER_MERCHANT = 32
+MAX_IDLE_PER_MERCHANT = 32  # the idle connections of one merchant cannot push out those of others
 MAX_IDLE_SECONDS = 60.0
 
 

@@ -10,10 +10,8 @@ from typing import Any
 Resolver = Callable[..., Sequence[tuple[Any, ...]]]
 Lookup = tuple[Resolver, str, int]
 
-# A name server that never answers blocks its thread for about 30 s.
-MAX_LOOKUPS = 256
-# The names of one merchant cannot take all threads.
-MAX_LOOKUPS_PER_MERCHANT = 32
+MAX_LOOKUPS = 256  # a name server that never answers blocks its thread for about 30 s
+MAX_LOOKUPS_PER_MERCHANT = 32  # the names of one merchant cannot take all threads
 
 # The name has no address or is none, no thread is free, or the caller's time is over.
 FAILURES = (OSError, UnicodeError, RuntimeError)
