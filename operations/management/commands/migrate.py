@@ -20,6 +20,7 @@ from django.db import OperationalError, connections
 from django.db.migrations.executor import MigrationExecutor
 
 from core.database import rows
+from core.database.migrations import together
 from core.database.partitions import GIVES_WAY
 from core.database.roles import APPLICATION, REPORTS
 from operations.data_protection import database_roles, shop_fence
@@ -57,6 +58,11 @@ class Command(migrate.Command):
                 self.stderr.write(f"Somebody uses a table that changes. Try {number} of {TRIES} ended.")
                 time.sleep(PAUSE_SECONDS)
         raise CommandError("A table was used all the time. Run migrate again when less is going on.")
+
+    def migration_progress_callback(self, action: str, migration: Any = None, fake: bool = False) -> None:
+        if action == "apply_start":
+            migration.operations = [*together(migration.operations)]
+        super().migration_progress_callback(action, migration, fake)
 
     def _drop_views(self, connection: Any) -> None:
         """Before tables change, whose columns the views of shops have. The grants make the views anew."""
