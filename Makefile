@@ -72,6 +72,7 @@ chaos: export CHAOS_SECONDS ?= 600
 chaos: export CHAOS_FAULTS ?= 200
 chaos: export CHAOS_OPERATIONS ?= 50000
 chaos: export CHAOS_SHOPS ?= 8
+chaos: export CHAOS_REST ?= 0
 chaos: $(VENV)/.dev ## Kill processes of three machines at random for ten minutes
 	$(PY) -m pytest tests/systems/chaos -o log_cli=true -o log_cli_level=INFO
 

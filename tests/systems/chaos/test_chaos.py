@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 pytestmark = pytest.mark.slow
 SECONDS, FAULTS, OPERATIONS = (
     int(os.environ.get(f"CHAOS_{name}", normal))
-    for name, normal in (("SECONDS", 20), ("FAULTS", 8), ("OPERATIONS", 500))
+    for name, normal in (("SECONDS", 20), ("FAULTS", 8), ("OPERATIONS", 200))
 )
 # A bank's answer may be asked for again after some minutes, when the worker that had asked was killed.
 REST_SECONDS = 400

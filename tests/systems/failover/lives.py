@@ -16,7 +16,7 @@ from tests.stack import wait_for_progress
 
 # A shop gives up if one request fails for so long.
 PATIENCE = 90.0
-RETRY_PAUSE = 0.1
+RETRY_PAUSE = 0.2
 OK = 200
 AMOUNT, REFUND = 150_000, 50_000
 REFUND_EVERY = 4
@@ -26,10 +26,11 @@ LATER = 5
 
 @dataclass
 class Lives:
-    """What was acknowledged, by the id of each object."""
+    """What was acknowledged, by the id of each object. rest: the seconds between two codes of a shop."""
 
     client: ShopClient
     goal: int
+    rest: float
     codes: dict[str, str] = field(default_factory=dict)  # the payment of each reference
     bank_payments: dict[str, str] = field(default_factory=dict)  # the payment of each payment at the bank
     refunds: dict[str, str] = field(default_factory=dict)  # the payment of each refund
@@ -72,6 +73,7 @@ class Lives:
                 if len(to_refund) > LATER:
                     self._refund(session, to_refund.popleft())
                 number += 1
+                self.finishing.wait(self.rest)
             for payment_id in to_refund:
                 self._refund(session, payment_id)
 

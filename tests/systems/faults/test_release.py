@@ -22,7 +22,7 @@ from tests.systems.faults.hooks import Hook, events_by_payment
 from tests.webhook_receiver import Receiver
 
 pytestmark = pytest.mark.slow
-CODES, SHOPS = 40, 4
+CODES, SHOPS = 20, 4
 SECONDS = 120
 INDEX_IS_VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'payment_by_branch'::regclass"
 CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "config.celery:app")
@@ -124,7 +124,7 @@ def test_release_fails_no_request_and_loses_no_event(
     shop_client.base_url = old.base_url
     with old.running("old") as old_processes, ExitStack() as until_checked:
         hook = Hook.register(shop_client, endpoint, "/hook")
-        with load.steady(shop_client, shops=SHOPS) as codes:
+        with load.steady(shop_client, shops=SHOPS, pause=0.5) as codes:
             codes.wait_for_more(CODES)
             new.migrate()
             new_processes = until_checked.enter_context(new.running("new"))
