@@ -154,6 +154,8 @@ SESSION_PARAMETERS = {
     "statement_timeout": "30s",
     "idle_in_transaction_session_timeout": "15s",
     "timezone": "UTC",
+    # A server may compile a statement whose plan looks dear, each time: four times the work of ours.
+    "jit": "off",
 }
 # Each commit waits for a standby, so a standby that takes over has all orders (`transfers.safe_mode`).
 SYNCHRONOUS_STANDBY = read_variable("SYNCHRONOUS_STANDBY", env.bool, False)

@@ -8,7 +8,7 @@ from psycopg import sql
 
 class Command(BaseCommand):
     help = (
-        "Set time-outs and time zone for new sessions of the role of DATABASE_URL. "
+        "Set time-outs, time zone and `jit` for new sessions of the role of DATABASE_URL. "
         "Needed behind a pooler such as PgBouncer, which takes no settings from its clients."
     )
 
