@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import database_template
 from tests.systems.deployment import installation
 from tests.systems.deployment.installation import Installation
 
@@ -26,6 +27,5 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installa
     """An installation with tables."""
     folder = tmp_path_factory.mktemp("installed")
     installation.install(wheel, folder / "environment")
-    made = Installation(folder / "environment", folder / "home")
-    made.run("migrate")
-    return made
+    url = database_template.new_database("installed")
+    return Installation(folder / "environment", folder / "home", settings={"DATABASE_URL": url})

@@ -19,8 +19,9 @@ from tests.systems.deployment.installation import Installation
 pytestmark = pytest.mark.slow
 
 CLIENTS = 4
-RESTARTS = 3
-REQUESTS_BETWEEN = 60
+RESTARTS = 2
+REQUESTS_BETWEEN = 40
+PAUSE_SECONDS = 0.05
 Proxy = Callable[[Path, int], AbstractContextManager[str]]
 
 
@@ -90,7 +91,7 @@ class Load:
 
     def _run(self, number: int) -> None:
         session = requests.Session()
-        while not self._is_over.is_set():
+        while not self._is_over.wait(PAUSE_SECONDS):
             code = self._send(session, "POST", "/v1/qr-codes", json={"amount": 10_000, "currency": "THB"})
             self._send(session, "GET", f"/v1/payments/{code.get('payment_id')}")
             if number % 2:

@@ -1,4 +1,4 @@
-"""Two beats and nine workers share the deliveries, and no delivery is sent twice."""
+"""Two beats and five workers share the deliveries, and no delivery is sent twice."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ from tests.systems.faults import load
 from tests.systems.faults.hooks import Hook, events_by_payment
 
 pytestmark = pytest.mark.slow
-MORE_WORKERS = 8
+MORE_WORKERS = 4
 CELERY = (sys.executable, "-m", "celery", "--quiet", "-A", "config.celery:app")
 HOOKS = 4
 CODES = examples(800)
@@ -55,7 +55,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def more_commands() -> list[list[str]]:
-    """A second beat, and eight webhook workers beside the worker of all queues."""
+    """A second beat, and four webhook workers beside the worker of all queues."""
     workers = [arguments_for(f"webhooks-{number}", WORKERS["webhooks"]) for number in range(MORE_WORKERS)]
     return [[*CELERY, *arguments] for arguments in (BEAT_ARGUMENTS, *workers)]
 
