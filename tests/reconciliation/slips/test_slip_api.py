@@ -308,7 +308,7 @@ def picture(text: str, amount: str = "1,500.00", blur: float = 0.0, form: str = 
     return file.getvalue()
 
 
-def test_no_wrong_picture_of_sixty_is_valid(
+def test_no_wrong_picture_of_thirty_is_valid(
     seller: Seller, other_shop: Shop, bank: SandboxBankClient
 ) -> None:
     rival, forms, found = Seller(other_shop, bank), ("PNG", "JPEG", "WEBP"), Counter[tuple[str, str]]()
@@ -318,7 +318,7 @@ def test_no_wrong_picture_of_sixty_is_valid(
         assert answer.status_code == 200, answer.content
         found[kind, answer.json()["verdict"]] += 1
 
-    for number in range(12):
+    for number in range(6):
         form = forms[number % 3]
         payment_id, slip = paid(seller)
         see("real", picture(slip, form=form), payment_id=payment_id, amount="150000")
@@ -332,15 +332,15 @@ def test_no_wrong_picture_of_sixty_is_valid(
             see("altered", picture(slip[:-1] + chr(ord(slip[-1]) ^ 1)), payment_id=payment_id)
         see("another receiver", picture(paid(rival)[1], form=form))
         see("blurred", picture(paid(seller)[1], blur=12.0, form=form))
-    assert found.total() == 60
+    assert found.total() == 30
     assert found == {
-        ("real", "valid"): 12,
-        ("repeated", "repeated"): 12,
-        ("altered", "wrong_amount"): 4,
-        ("altered", "unknown"): 4,  # the sandbox bank does not answer here
-        ("altered", "unreadable"): 4,
-        ("another receiver", "wrong_receiver"): 12,
-        ("blurred", "unreadable"): 12,
+        ("real", "valid"): 6,
+        ("repeated", "repeated"): 6,
+        ("altered", "wrong_amount"): 2,
+        ("altered", "unknown"): 2,  # the sandbox bank does not answer here
+        ("altered", "unreadable"): 2,
+        ("another receiver", "wrong_receiver"): 6,
+        ("blurred", "unreadable"): 6,
     }
 
 
