@@ -66,7 +66,7 @@ def test_every_command_has_help_json_and_profile(thaiqr: CommandLine, command: l
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["balance"], 4, "refused"),
+        (["balance"], 4, "http://127.0.0.1:1/v1/balance: "),
         (["balance", "--nothing"], 2, "--nothing"),
         (["nothing"], 2, "nothing"),
         (["qr", "create"], 2, "--amount 150.00"),

@@ -141,6 +141,18 @@ def test_ids_are_whole_and_lines_fit_a_terminal(
         assert max(len(line) for line in shown.splitlines()) <= WIDTH
 
 
+def test_amount_is_in_one_line_of_a_terminal(thaiqr: CommandLine, service: Receiver) -> None:
+    [row] = example("payments.list")["payments"]
+    rows = [row | {"amount_display": "1,234,567.89 THB", "reference": "order-a4c87068"}]
+    service.default = reply({"payments": rows, "total": 1})
+    assert "1,234,567.89 THB " in thaiqr.ok("payments", "list").stdout
+
+
+def test_list_without_rows_says_so(thaiqr: CommandLine, service: Receiver) -> None:
+    service.default = reply({"settlements": [], "total": 0})
+    assert thaiqr.ok("settlements", "list").stdout == "Nothing found.\n"
+
+
 @pytest.mark.parametrize(
     "words",
     [

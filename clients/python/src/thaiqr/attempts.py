@@ -41,7 +41,8 @@ class Attempts(Generic[T]):
     def after_error(self, error: httpx.RequestError) -> float:
         """The pause before the next attempt, in seconds. Raises NetworkError."""
         if self.failures >= self.max_retries:
-            message = f"{self.call.method} {self.call.path}: {str(error) or type(error).__name__}"
+            url = error.request.url.copy_with(query=None)  # filters may have names
+            message = f"{self.call.method} {url}: {str(error) or type(error).__name__}"
             raise NetworkError(message, idempotency_key=self.call.idempotency_key) from error
         return self._pause(str(error) or type(error).__name__, None)
 

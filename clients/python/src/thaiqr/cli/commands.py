@@ -82,7 +82,7 @@ GROUPS: dict[str, tuple[str, tuple[Command, ...]]] = {
         ),
     ),
     "refunds": (
-        "Send money back to payers.",
+        "Follow and cancel refunds.",
         (
             Command("refunds.list", "refund_id status amount_display created_at"),
             Command("refunds.get"),
@@ -90,7 +90,7 @@ GROUPS: dict[str, tuple[str, tuple[Command, ...]]] = {
         ),
     ),
     "withdrawals": (
-        "Send money from the balance to a bank account.",
+        "Follow and cancel withdrawals.",
         (
             Command("withdrawals.list", "withdrawal_id status amount_display reference created_at"),
             Command("withdrawals.get"),

@@ -128,15 +128,16 @@ class Output:
             return
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for name, heading in columns.items():
-            is_id = name.endswith("_id") or name == "status"
-            justify: Literal["left", "right"] = "right" if name.endswith("_display") else "left"
-            table.add_column(heading, justify=justify, overflow="fold", no_wrap=is_id)
+            is_amount = name.endswith("_display")
+            is_whole = is_amount or name.endswith("_id") or name == "status"
+            justify: Literal["left", "right"] = "right" if is_amount else "left"
+            table.add_column(heading, justify=justify, overflow="fold", no_wrap=is_whole)
         for item in items:
             table.add_row(*(_cell(getattr(item, name)) for name in columns))
         if table.row_count:
             self.console.print(table)
         rest = "" if total is None or total <= table.row_count else f" of {total}"
-        self.console.print(f"{table.row_count}{rest}", style="dim")
+        self.console.print(f"{table.row_count}{rest}" if table.row_count else "Nothing found.", style="dim")
 
 
 def columns(names: str) -> Columns:
