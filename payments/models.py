@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Coalesce, Collate, Concat, Lower, Substr
 from django.utils.functional import cached_property
+from django.utils.translation import gettext_lazy as _
 
 from core import digests, ids, vault
 from core.database import triggers
@@ -383,11 +384,27 @@ PAYMENTS = CountedList(
     amount_sql="amount",
     is_merged=True,
 )
-# Statuses of exceptions. Open ones wait for a decision; held money is still here; the others have ended.
-OPEN_STATUSES = ("open",)
-HELD_STATUSES = (*OPEN_STATUSES, "sending_back")
+
+
+class ExceptionStatus(models.TextChoices):
+    OPEN = "open", _("Waits for a decision")
+    ACCEPTED = "accepted", _("Accepted")
+    ATTACHED = "attached", _("Paid for another payment")
+    SENDING_BACK = "sending_back", _("Is being sent back")
+    SENT_BACK = "sent_back", _("Sent back")
+    TAKEN_BACK = "taken_back", _("Taken back by the bank")
+    MERGED = "merged", _("The same money as another report")
+    EXCESS_OPEN = "excess_open", _("Excess waits for a decision")
+    EXCESS_SENDING_BACK = "excess_sending_back", _("Excess is being sent back")
+    EXCESS_SENT_BACK = "excess_sent_back", _("Excess sent back")
+    EXCESS_TAKEN_BACK = "excess_taken_back", _("Excess taken back by the bank")
+
+
+# Open ones wait for a decision; held money is still here; the others have ended.
+OPEN_STATUSES = (ExceptionStatus.OPEN,)
+HELD_STATUSES = (*OPEN_STATUSES, ExceptionStatus.SENDING_BACK)
 # The rest is still here after the payment got its amount. For the merchant the exception has ended.
-HELD_EXCESS_STATUSES = ("excess_open", "excess_sending_back")
+HELD_EXCESS_STATUSES = (ExceptionStatus.EXCESS_OPEN, ExceptionStatus.EXCESS_SENDING_BACK)
 
 
 class PaymentException(models.Model):
@@ -400,7 +417,7 @@ class PaymentException(models.Model):
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="exceptions")
     reason = models.CharField(max_length=16, choices=MatchResult.choices)
     amount = models.BigIntegerField()  # satang
-    status = models.CharField(max_length=19, default="open")  # open, or what was decided
+    status = models.CharField(max_length=19, choices=ExceptionStatus.choices, default=ExceptionStatus.OPEN)
     reported_at = models.DateTimeField()  # when the bank reported it
 
     class Meta:
@@ -408,7 +425,7 @@ class PaymentException(models.Model):
         default_permissions = ("view",)
 
     def __str__(self) -> str:
-        return f"{self.id} {self.reason} {self.status}"
+        return self.id
 
     @property
     def held_amount(self) -> int:

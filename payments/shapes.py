@@ -27,7 +27,15 @@ from core.http.objects import (
 from merchants.models import Mode
 from payments import match_results
 from payments.explanations import UNMATCHED_MONEY
-from payments.models import HELD_STATUSES, PayerMatch, Payment, PaymentException, PaymentHold, PaymentStatus
+from payments.models import (
+    HELD_STATUSES,
+    ExceptionStatus,
+    PayerMatch,
+    Payment,
+    PaymentException,
+    PaymentHold,
+    PaymentStatus,
+)
 
 MAX_SHOWN = 20  # Exceptions that the object of a payment shows. `GET .../exceptions` lists all.
 
@@ -46,12 +54,7 @@ class PaymentExceptionObject(TypedDict):
     amount_display: AmountDisplay
     status: Annotated[
         str,
-        one_of(
-            [
-                *("open", "accepted", "attached", "sending_back", "sent_back", "taken_back", "merged"),
-                *("excess_open", "excess_sending_back", "excess_sent_back", "excess_taken_back"),
-            ]
-        ),
+        one_of(ExceptionStatus.values),
         "`open` waits for a decision; `attached` paid for another payment; `taken_back` by the bank; "
         "`merged`: the same money as another report; `excess_...`: the payment received its amount, and this "
         "happens to the rest.",

@@ -112,7 +112,7 @@ class Migration(migrations.Migration):
                 ('id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
                 ('reason', models.CharField(choices=[('', 'Not matched yet'), ('applied', 'Paid its payment'), ('declined', 'Declined by the bank'), ('reversed', 'Deducted from the balance'), ('ordered', 'Requested by a refund'), ('unmatched', 'Unknown reference'), ('duplicate', 'Paid twice'), ('time_mismatch', 'Paid too early'), ('amount_mismatch', 'Wrong amount'), ('late', 'Paid after expiry')], max_length=16)),
                 ('amount', models.BigIntegerField()),
-                ('status', models.CharField(default='open', max_length=19)),
+                ('status', models.CharField(choices=[('open', 'Waits for a decision'), ('accepted', 'Accepted'), ('attached', 'Paid for another payment'), ('sending_back', 'Is being sent back'), ('sent_back', 'Sent back'), ('taken_back', 'Taken back by the bank'), ('merged', 'The same money as another report'), ('excess_open', 'Excess waits for a decision'), ('excess_sending_back', 'Excess is being sent back'), ('excess_sent_back', 'Excess sent back'), ('excess_taken_back', 'Excess taken back by the bank')], default='open', max_length=19)),
                 ('reported_at', models.DateTimeField()),
                 ('payment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='exceptions', to='payments.payment')),
             ],
