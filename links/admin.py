@@ -61,7 +61,9 @@ class PaymentLinkAdmin(ActingAdmin):
     open_codes = admin_columns.column(
         _("open codes"), lambda link: services.open_codes([link], clock.now()).get(link.id, 0)
     )
-    page = admin_columns.column(_("page"), lambda link: format_html('<a href="{0}">{0}</a>', link.url))
+    page = admin_columns.column(
+        _("page"), lambda link: format_html('<a class="id" title="{0}" href="{0}">{0}</a>', link.url)
+    )
 
     @admin.display(description=_("picture to print"))
     def picture(self, link: PaymentLink) -> SafeString:
