@@ -3,9 +3,11 @@
 from typing import Any
 
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
+from django.urls import reverse
+from django.utils.translation import gettext as _, gettext_lazy
 
 from approvals.models import PayoutAccount
+from audit_trail.act_pages import ActLink
 from console.approvals.payout_admin import PAYOUT_ACCOUNT_ACTS, PAYOUT_ACTS, PayoutAccountAdmin
 from console.merchants.merchant_page import nightly
 from console.payments.payment_acts import PAYMENT_ACTS
@@ -51,6 +53,7 @@ from withdrawals.withdrawal_acts import WITHDRAWAL_ACTS
 
 MAX_ENTRIES = 50
 MAX_ROWS = 20
+WITHDRAW = gettext_lazy("Withdraw to a payout account")
 
 
 def _of_payment(page: Any, request: HttpRequest, payment: Payment) -> dict[str, Any]:
@@ -76,6 +79,24 @@ def _of_merchant(page: Any, request: HttpRequest, merchant: Merchant) -> dict[st
         return {}
     with shop_fence.lifted():  # each statement names the merchant
         return {"nightly": nightly(merchant)}
+
+
+def _act_of_settings(slug: str) -> Any:
+    """The link to an act on the page of the merchant."""
+
+    def links(request: Any) -> list[ActLink]:
+        settings: Any = site.get_model_admin(Merchant)
+        return [
+            each for each in settings.act_links(request, request.membership.merchant) if each.slug == slug
+        ]
+
+    return staticmethod(links)
+
+
+def _to_payout_accounts(request: HttpRequest) -> list[ActLink]:
+    if not request.user.has_perm(WITHDRAW_ACT.permission):
+        return []
+    return [ActLink(WITHDRAW, reverse("admin:approvals_payoutaccount_changelist"), is_dangerous=False)]
 
 
 class EvidencePaymentAdmin(EvidencePages, PaymentAdmin):
@@ -166,6 +187,7 @@ _register(
         *("created_at", "completed_at"),
     ],
     object_acts=WITHDRAWAL_ACTS,
+    links_above=staticmethod(_to_payout_accounts),
 )
 _register(
     PayoutAccount,
@@ -175,6 +197,7 @@ _register(
     search_fields=(),
     fields=["bank_code", "account_last4", "account_name", "added_at", "usable_at", "removed_at"],
     object_acts=(WITHDRAW_ACT, *PAYOUT_ACCOUNT_ACTS),
+    links_above=_act_of_settings("add-payout-account"),
 )
 _register(
     Settlement,
@@ -227,6 +250,7 @@ _register(
         *("last_used_at", "seen_networks"),
     ],
     object_acts=KEY_ACTS,
+    links_above=_act_of_settings("issue-key"),
 )
 _register(
     Endpoint,

@@ -61,6 +61,37 @@ def test_manager_refunds_and_the_record_names_the_person(own: FullShop) -> None:
     assert (record.merchant_id, record.reason) == (own.shop.merchant.pk, REASON)
 
 
+@pytest.mark.parametrize(
+    ("label", "link", "roles_with_it"),
+    [
+        ("approvals.payoutaccount", "/do/add-payout-account/", {"owner", "manager"}),
+        ("merchants.apikey", "/do/issue-key/", {"owner", "developer"}),
+        (
+            "withdrawals.withdrawal",
+            'href="/shop/approvals/payoutaccount/">Withdraw to a',
+            {"owner", "manager"},
+        ),
+    ],
+)
+def test_list_links_to_where_its_rows_begin(
+    shop: Shop, label: str, link: str, roles_with_it: set[str]
+) -> None:
+    found = set()
+    for role in ShopRole:
+        page = person_of(shop, role).get(list_url(label))
+        if page.status_code == 200 and link in page.text:
+            found.add(role.value)
+    assert found == roles_with_it
+
+
+def test_state_of_an_exception_is_in_the_language_of_the_reader(own: FullShop) -> None:
+    exception, owner = own.rows["payments.paymentexception"], person_of(own.shop)
+    for page in (list_url("payments.paymentexception"), row_url(exception), row_url(exception.payment)):
+        shown = owner.get(page, headers={"Accept-Language": "th"}).text
+        assert "รอการตัดสินใจ" in shown.partition("<main")[2]
+        assert ">open<" not in shown
+
+
 @pytest.mark.parametrize("slug", ["accept", "send-back"])
 def test_owner_decides_about_money_that_does_not_fit(own: FullShop, slug: str) -> None:
     exception, owner = own.rows["payments.paymentexception"], person_of(own.shop)
