@@ -65,11 +65,22 @@ def heads(text: str) -> list[str]:
     return [f"{prefix.lower()}_{''.join(each)}" for each in product(*cases)]
 
 
-def find(value: str, prefix: str, rows: QuerySet[M], not_found: type[NotFound], *, key: str = "") -> M:
-    """The row with the id `value`, or with the key that belongs to it. Raises `not_found`."""
+def find(
+    value: str,
+    prefix: str,
+    rows: QuerySet[M],
+    not_found: type[NotFound],
+    *,
+    key: str = "",
+    param: str | None = None,
+) -> M:
+    """The row with the id `value`, or with the key that belongs to it.
+
+    Raises `not_found`, which names the field `param` that had the id.
+    """
     found = rows.filter(pk=key or value).first() if looks_right(value, prefix) else None
     if found is None:
-        raise not_found(id=value)
+        raise not_found(id=value, param=param)
     return found
 
 

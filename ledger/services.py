@@ -218,7 +218,7 @@ def reserve(
         found = balance(merchant_id)
         is_covered = may_owe and missing - held.debt - repaid <= found.unsettled
         if not is_covered and (held.is_complete or found.available < amount):
-            raise InsufficientFunds(detail=f"{amount} satang are more than is available")
+            raise InsufficientFunds(detail=f"{amount} satang are more than the available {found.available}")
         if not held.is_complete:
             raise ServiceUnavailable(retry_after=RETRY_SECONDS)
     lines = {

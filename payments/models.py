@@ -71,13 +71,13 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         """Those with exactly this reference. The index has them in small letters."""
         return self.filter(same("reference", reference), reference=reference)
 
-    def find(self, payment_id: str) -> "Payment":
-        """Raises PaymentNotFound."""
-        return ids.find(payment_id, "pay_", self, PaymentNotFound)
+    def find(self, payment_id: str, param: str | None = None) -> "Payment":
+        """Raises PaymentNotFound, which names the field `param` of the request that had the id."""
+        return ids.find(payment_id, "pay_", self, PaymentNotFound, param=param)
 
-    def locked(self, payment_id: str) -> "Payment":
-        """Lock and return a payment. Every change needs the lock. Raises PaymentNotFound."""
-        return self.select_for_update(no_key=True).find(payment_id)
+    def locked(self, payment_id: str, param: str | None = None) -> "Payment":
+        """Lock and return a payment. Every change needs the lock. Raises PaymentNotFound as `find`."""
+        return self.select_for_update(no_key=True).find(payment_id, param)
 
     def with_status(self, status: str, now: datetime) -> "PaymentQuerySet":
         """Return the payments with this status at `now`, see `Payment.status_at`."""

@@ -43,7 +43,7 @@ def create(
     TooManyPendingRefunds, PartialRefundNotSupported, BankNotConfigured, PayoutAccountNotAllowed,
     PayoutAccountTooNew, InsufficientFunds.
     """
-    payment = Payment.objects.of(merchant).locked(payment_id)
+    payment = Payment.objects.of(merchant).locked(payment_id, "payment_id")
     pending = Refund.objects.filter(payment=payment, status=RefundStatus.PENDING)
     if payment.amount_refunding and pending.count() >= MAX_PENDING_REFUNDS:
         raise errors.TooManyPendingRefunds(limit=MAX_PENDING_REFUNDS)

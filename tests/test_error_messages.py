@@ -330,6 +330,11 @@ CASES = [
         "must have at least 1 item",
     ),
     Case(
+        "invalid_events", webhook_with(events=["payment.succeeded", "payment.paid"]),
+        f"events must be a list of at least one of {', '.join(EventType)}. Received: \"payment.paid\".",
+        f"must be one of {', '.join(EventType)}",
+    ),
+    Case(
         "invalid_secret", webhook_with(secret="whsec_short_and_no_base64"),
         "secret must be a string of 16 to 255 characters; after whsec_ it is base64 of 24 to 64 bytes. "
         "Received: a string of 25 characters.",
@@ -391,7 +396,7 @@ CASES = [
     Case("idempotency_key_reused", used_key, "This idempotency key was used for a different request."),
     Case(
         "insufficient_funds", withdrawal_with(amount=150_000), "The balance does not cover this amount.",
-        "150000 satang are more than is available",
+        "150000 satang are more than the available 0",
     ),
     Case(
         "authentication_failed", lambda shop: shop.http.get(PAYMENTS),
@@ -401,6 +406,7 @@ CASES = [
         "request_not_found", get("/v1/requests/none"), "No request with this id in the request log."
     ),
     Case("not_found", get("/v1/nothing"), "This path does not exist."),
+    Case("not_found", get("/v1/payments/"), "This path does not exist.", "must not end with a slash"),
     Case("method_not_allowed", lambda shop: shop.delete(PAYMENTS), "This path does not support DELETE."),
     *(
         Case(code, get(f"/v1/{path}/{prefix}{UNKNOWN}"), f"No {name} {prefix}{UNKNOWN}.")

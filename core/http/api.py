@@ -207,7 +207,9 @@ def read_query(operation: Operation, request: Request) -> dict[str, Any]:
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return error_response(errors.PathNotFound(), request)
+    has_slash = request.path_info.endswith("/") and request.path_info != "/"
+    detail = "must not end with a slash" if has_slash else None
+    return error_response(errors.PathNotFound(detail=detail), request)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -29,7 +29,7 @@ class SlipViewSet(MerchantViewSet):
         given, merchant = api.read_body(docs.check, request), merchant_of(request)
         payment_id, amount = given.get("payment_id"), given.get("amount")
         if payment_id is not None:
-            Payment.objects.of(merchant).find(payment_id)
+            Payment.objects.of(merchant).find(payment_id, "payment_id")
         rate_limits.check(f"slips:{merchant.id}", RATE, RateLimitExceeded)
         judgment = verdicts.judge(merchant, _texts(request, given), now=clock.now)
 

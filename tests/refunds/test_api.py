@@ -99,13 +99,13 @@ def test_refund_over_remaining_amount_is_refused(refund_shop: RefundShop) -> Non
 
 def test_refund_of_unknown_payment_is_refused(refund_shop: RefundShop) -> None:
     for payment_id in ("pay_x", "nothing", "qr_000000000000000000000000000", "pay_" + "0" * 27):
-        assert error_of(refund_shop.ask(payment_id)) == (404, "payment_not_found", None)
+        assert error_of(refund_shop.ask(payment_id)) == (404, "payment_not_found", "payment_id")
 
 
 def test_refund_of_another_merchants_payment_is_refused(refund_shop: RefundShop, other_shop: Shop) -> None:
     payment_id = refund_shop.paid()
     answer = other_shop.post(REFUNDS, {"payment_id": payment_id})
-    assert error_of(answer) == (404, "payment_not_found", None)
+    assert error_of(answer) == (404, "payment_not_found", "payment_id")
 
 
 def test_only_succeeded_payments_can_be_refunded(refund_shop: RefundShop) -> None:
