@@ -42,6 +42,11 @@ with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as _f
         _BY_NAME |= dict.fromkeys(_names, BANKS[-1])
 
 
+def choices() -> list[tuple[str, str]]:
+    """Codes and names for a form, in the language of the reader."""
+    return [("", _("Choose a bank")), *((bank.code, bank.local_name) for bank in BANKS)]
+
+
 def find(code_or_alias: str) -> Bank | None:
     """The bank of a 3-digit code or a short name in any case; None if there is none."""
     # Some letters of other scripts become one of ours in lower case.

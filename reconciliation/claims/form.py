@@ -62,8 +62,7 @@ class ClaimForm(forms.Form):
         super().__init__(data, files, label_suffix="")
         for field in self.fields.values():
             field.error_messages["required"] = _("Fill in this field.")
-        banks = [(bank.code, bank.local_name) for bank in thaibanks.BANKS]
-        self.fields["bank_code"].choices = [("", _("Choose a bank")), *banks]  # type: ignore[attr-defined]
+        self.fields["bank_code"].choices = thaibanks.choices()  # type: ignore[attr-defined]
 
     def clean_picture(self) -> "UploadedFile[bytes] | None":
         picture: UploadedFile[bytes] | None = self.cleaned_data["picture"]

@@ -75,7 +75,7 @@ class AccountFields(forms.Form):
         plain=plain_text.visible,
         max_length=10,
         label=_("Bank"),
-        help_text=_("Its code or short name: 014 or SCB."),
+        widget=forms.Select(choices=thaibanks.choices),
     )
     bank_account = PlainCharField(
         plain=plain_text.compact, max_length=20, label=_("Account"), help_text=_("Digits only.")

@@ -244,6 +244,13 @@ def do(client: Client, shop: Shop, slug: str, **values: str) -> str:
     return run_act(client, Merchant, shop.merchant.pk, slug, **values)
 
 
+def test_bank_of_a_payout_account_is_chosen_by_its_name(shop: Shop, anong: Client) -> None:
+    key = shop.merchant.pk.replace("_", "_5F")
+    page = f"/admin/merchants/merchant/{key}/do/add-payout-account/"
+    shown = anong.get(page, headers={"Accept-Language": "th"}).text
+    assert '<option value="004">ธนาคารกสิกรไทย</option>' in shown
+
+
 def test_staff_add_and_remove_payout_accounts_and_enable_the_list(shop: Shop, anong: Client) -> None:
     assert "Add a payout account: done." in do(anong, shop, "add-payout-account", **form())
     assert "only to accounts on the list" in do(anong, shop, "switch-payout-list-on")
