@@ -34,9 +34,12 @@ class Command(BaseCommand):
             if options["public_key"]:
                 return signing.public_key()
             with runs.by_command(NightlyJob.DAILY_CLOSE) as run:
+                made = None
                 for made in closing.close_due(clock.now, first=options["first"]):
                     key = signing.fingerprint(made.public_key)
                     self.stdout.write(f"{made.day}: close {made.number}, hash {made.hash}, key {key}")
+                if made is None:
+                    self.stdout.write("No day to close: each that ended over ten minutes ago is closed.")
                 run.differences = 0
         except (NotClosable, NoSigningKey) as error:
             raise CommandError(str(error)) from None

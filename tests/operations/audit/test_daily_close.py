@@ -81,6 +81,11 @@ def damage(sql: str) -> None:
         cursor.execute(f"SET LOCAL session_replication_role = replica; {sql}")
 
 
+def test_second_run_of_a_day_says_that_nothing_is_left(busy_shop: Shop) -> None:
+    assert "close 1, hash" in run()
+    assert run() == "No day to close: each that ended over ten minutes ago is closed.\n"
+
+
 def test_close_has_totals_by_account_merchant_and_bank(busy_shop: Shop, day: date, noon: datetime) -> None:
     made = closing.close(day, now=noon + timedelta(days=1))
     body = body_of(made)
