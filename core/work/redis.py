@@ -62,6 +62,8 @@ _thread_client = _ThreadClient()
 
 def client() -> Redis:
     """The client of this thread. Raises RedisError, since it connects."""
+    if not settings.REDIS_URL:  # `thaiqr-server doctor` says so
+        raise RedisError("REDIS_URL is not set")
     if _thread_client.url != settings.REDIS_URL:
         _thread_client.client = connect(settings.REDIS_URL, CALL_TIMEOUT_SECONDS)
         _thread_client.url = settings.REDIS_URL

@@ -3,7 +3,10 @@
 import threading
 
 import pytest
+from pytest_django import Settings
+from redis import RedisError
 
+from core.work import redis
 from core.work.redis import PAUSE_SECONDS, RedisBreaker
 
 
@@ -64,3 +67,10 @@ def test_breaker_lets_one_call_try_after_pause(fake_clock: Watch) -> None:
     go_on.set()
     waits.join()
     assert breaker.call(works, Down) == "an answer"
+
+
+def test_missing_setting_is_an_error_of_redis(settings: Settings) -> None:
+    """So `thaiqr-server doctor` goes on, and names the setting."""
+    settings.REDIS_URL = ""
+    with pytest.raises(RedisError, match="REDIS_URL is not set"):
+        redis.client()
