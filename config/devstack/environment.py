@@ -43,6 +43,7 @@ def environment(instance: Instance, databases: Mapping[str, str], redis_url: str
         "SECRET_KEY": instance.secret("SECRET_KEY", long_secret),
         "IDEMPOTENCY_KEYS": instance.secret("IDEMPOTENCY_KEYS", long_secret),
         "FIELD_ENCRYPTION_KEYS": instance.secret("FIELD_ENCRYPTION_KEYS", vault.new_key),
+        "CLOSE_SIGNING_KEY": instance.secret("CLOSE_SIGNING_KEY", vault.new_key),
         "SANDBOX_BANK_SECRET": instance.secret("SANDBOX_BANK_SECRET", lambda: secrets.token_urlsafe(32)),
         "SANDBOX_ACQUIRER_URL": f"http://{LOOPBACK}:{instance.port('acquirer')}",
         "REQUIRE_TWO_FACTOR": "0",
