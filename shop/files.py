@@ -25,6 +25,7 @@ from operations.evidence import files as evidence_files, packs, pages as evidenc
 from operations.evidence.errors import EvidenceNotReady
 
 FILE_TYPES = {each.name: each for each in (CSV, XLSX)}
+MONTH = "month"
 EVIDENCE_TYPES = {each.name: each for each in (sources.JSON, sources.PDF)}
 
 
@@ -101,8 +102,8 @@ def respond(
         rows = write(file)
         file.seek(0)
         answer = HttpResponse(file.read(), content_type=file_type.content_type)
-    day = clock.now().astimezone(clock.BANGKOK).date()
-    answer.headers["Content-Disposition"] = f'attachment; filename="{name}-{day}.{file_type.name}"'
+    of = period if name == MONTH else clock.now().astimezone(clock.BANGKOK).date()
+    answer.headers["Content-Disposition"] = f'attachment; filename="{name}-{of}.{file_type.name}"'
     details = {"list": name, "file": file_type.name, "rows": rows, "filter": period}
     recording.exported("merchants.merchant", details, request.membership.merchant_id)
     return answer

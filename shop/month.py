@@ -55,7 +55,7 @@ def _file(request: Any, report: MerchantMonth, month: Month) -> HttpResponse:
     tables, is_buddhist = pack.sheets(report, month, clock.now()), monthly.is_buddhist()
     return files.respond(
         request,
-        "month",
+        files.MONTH,
         str(month),
         file_type,
         lambda file: spreadsheets.write_sheets(file, file_type, tables, is_buddhist=is_buddhist),

@@ -52,7 +52,7 @@ def _fields_of_list(page: Any) -> list[str]:
 
 def _column(page: Any, name: str) -> ExportColumn:
     field = admin_columns.field_of(page.model, name)
-    label = str(capfirst(field.verbose_name if field else name.replace("_", " ")))
+    label = str(capfirst(field.verbose_name if field else _(name.replace("_", " "))))
     show = getattr(page, f"export_{name}", None)
     value: Callable[[Any], Any] = show or (lambda row: getattr(row, field.attname))
     kind = field.get_internal_type() if field else ""

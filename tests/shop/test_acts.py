@@ -12,6 +12,7 @@ from approvals.models import Approval, ApprovalStatus
 from audit_trail.models import AuditRecord
 from console.people import roles
 from console.people.roles import ShopRole
+from core import clock
 from ledger import services as ledger
 from merchants.models import ApiKey
 from payments.models import Payment, PaymentException
@@ -199,9 +200,10 @@ def test_lists_change_nothing_by_post(own: FullShop) -> None:
 
 def test_accountant_downloads_the_month_of_this_shop_only(own: FullShop, rival: FullShop) -> None:
     accountant = person_of(own.shop, ShopRole.ACCOUNTANT)
-    month = f"{own.rows['payments.payment'].created_at:%Y-%m}"
+    month = f"{own.rows['payments.payment'].created_at.astimezone(clock.BANGKOK):%Y-%m}"
     assert accountant.get(f"/shop/month/?month={month}").status_code == 200
     answer = accountant.get(f"/shop/month/?month={month}&file=zip&merchant={rival.shop.merchant.pk}")
+    assert f'"month-{month}.zip"' in answer.headers["Content-Disposition"]
     with ZipFile(BytesIO(answer.content)) as archive:
         text = "".join(archive.read(name).decode() for name in archive.namelist())
     assert own.rows["payments.payment"].pk in text

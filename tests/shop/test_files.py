@@ -44,6 +44,12 @@ def rows(answer: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
 
 
+def test_headers_are_in_the_language_of_the_reader(own: FullShop) -> None:
+    given = {"list": "payments.payment", "file_type": "csv", "query": ""}
+    file = person_of(own.shop).post(FILES, given, headers={"Accept-Language": "th"})
+    assert "สุทธิ (THB)" in rows(file)[0]
+
+
 @pytest.mark.parametrize("role", [ShopRole.OWNER, ShopRole.MANAGER, ShopRole.ACCOUNTANT])
 def test_each_list_of_money_has_the_rows_of_the_shop_only(
     own: FullShop, rival: FullShop, role: ShopRole
