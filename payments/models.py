@@ -425,7 +425,7 @@ class PaymentException(models.Model):
         default_permissions = ("view",)
 
     def __str__(self) -> str:
-        return self.id
+        return str(self.id)
 
     @property
     def held_amount(self) -> int:

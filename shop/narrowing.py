@@ -4,7 +4,7 @@ A page shows what its declaration names, and nothing else. Its rows are those of
 `operations.data_protection.shop_fence`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -52,8 +52,6 @@ class NarrowedPages:
     newest_days: ClassVar[int] = 0
     """Older rows have no page, if no index has the rows of a merchant in their order. 0: all have one."""
     indexed_filters: ClassVar[frozenset[str]] = frozenset()
-    links_above: ClassVar[Callable[[Any], list[ActLink]] | None] = None
-    """To pages elsewhere, on which a row of this list begins."""
 
     def get_queryset(self, request: Any) -> QuerySet[Any]:
         # Not that of the page of the console, which may read what concerns all merchants.
@@ -69,6 +67,10 @@ class NarrowedPages:
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return NarrowedChangeList
+
+    def links_above(self, request: Any) -> list[ActLink]:
+        """To pages elsewhere, on which a row of this list begins."""
+        return []
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         return {}
@@ -92,8 +94,9 @@ class NarrowedPages:
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if request.method == "POST":
             raise PermissionDenied
-        links = {"act_links": self.links_above(request)} if self.links_above else {}
-        shown: HttpResponse = super().changelist_view(request, links | (extra_context or {}))  # type: ignore[misc]
+        links = self.links_above(request)
+        context = ({"act_links": links} if links else {}) | (extra_context or {})
+        shown: HttpResponse = super().changelist_view(request, context)  # type: ignore[misc]
         if not self.export_columns:
             (getattr(shown, "context_data", None) or {}).pop("export", None)
         return shown

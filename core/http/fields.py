@@ -72,8 +72,8 @@ def first_fault(
         if inner in getattr(field, "fields", {}):
             field = field.fields[inner]  # type: ignore[attr-defined]
             value, path = value.get(inner, empty), inner
-        elif isinstance(inner, int):  # of a list
-            field, value = field.child, value[inner]  # type: ignore[attr-defined]
+        elif isinstance(field, serializers.ListField):
+            field, value = field.child, value[inner]
     text = str(reason[0] if isinstance(reason, list) else reason)
     shown = received.describe(value, is_shown=getattr(field, "is_shown", True))
     return Fault(str(name), f"{path} {text}", f"{path}: {shown}") if path else Fault(str(name), text, shown)

@@ -75,7 +75,7 @@ class AccountFields(forms.Form):
         plain=plain_text.visible,
         max_length=10,
         label=_("Bank"),
-        widget=forms.Select(choices=thaibanks.choices),
+        widget=forms.Select(choices=thaibanks.choices),  # type: ignore[arg-type]  # in the language of the reader
     )
     bank_account = PlainCharField(
         plain=plain_text.compact, max_length=20, label=_("Account"), help_text=_("Digits only.")
