@@ -99,7 +99,10 @@ def check(month: date, now: datetime, *, is_sandbox: bool = False) -> None:
         raise NotClosable(_("%s is not over, or ended less than ten minutes ago.") % f"{month:%Y-%m}")
     first = categories.first_entry(is_sandbox=is_sandbox)
     if first is None or end <= first:
-        raise NotClosable(_("%s is before the first entry of the ledger.") % f"{month:%Y-%m}")
+        text = _("%s is before the first entry of live money. --sandbox shows the money of the sandbox bank.")
+        if is_sandbox:
+            text = _("%s is before the first entry of the ledger.")
+        raise NotClosable(text % f"{month:%Y-%m}")
 
 
 def read(month: date, now: datetime, *, is_sandbox: bool = False) -> Books:

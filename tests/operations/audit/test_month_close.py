@@ -152,7 +152,7 @@ def test_command_fails_while_a_question_is_open_and_names_it(sold: Any, noon: da
     [
         ("2026-12", "2026-12 is not over"),
         ("2030-01", "2030-01 is not over"),
-        ("2026-10", "2026-10 is before the first entry"),
+        ("2026-10", "2026-10 is before the first entry of live money. --sandbox shows"),
         ("2026-13", "'2026-13' is not a month"),
         ("2569-11", "is not a month"),
         ("November", "'November' is not a month"),
