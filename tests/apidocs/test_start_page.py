@@ -7,10 +7,10 @@ from django.test import Client
 
 
 @pytest.mark.parametrize("accepted", ["text/html,*/*;q=0.8", "*/*"])
-def test_root_leads_to_guide_reference_console_and_health(client: Client, accepted: str) -> None:
+def test_root_leads_to_guide_reference_shop_console_and_health(client: Client, accepted: str) -> None:
     response = client.get("/", headers={"Accept": accepted})
     links = re.findall(r'<a class="button[^"]*" href="([^"]+)"', response.content.decode())
-    assert links == ["/guide", "/docs", "/admin/", "/healthz"]
+    assert links == ["/guide", "/docs", "/shop/", "/admin/", "/healthz"]
     assert response["Content-Type"] == "text/html; charset=utf-8"
 
 
