@@ -7,7 +7,7 @@ requests reach a thread.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from tempfile import SpooledTemporaryFile
@@ -20,13 +20,7 @@ from django.http.response import HttpResponseBase
 
 from config import concurrency
 from config.concurrency import Limits, OverloadedError
-from config.upload_authorization import (
-    FindUploader,
-    UploadGate,
-    find_claim_link,
-    find_merchant,
-    find_uploader,
-)
+from config.upload_authorization import FINDERS, FindUploader, UploadGate
 from core import errors, request_context
 from core.http import responses, uploads
 from core.http.responses import MAX_BODY
@@ -84,21 +78,14 @@ class AsgiApplication:
         handle: Handle,
         threads: int,
         card_threads: int = 0,
-        find_uploader: FindUploader = find_uploader,
-        find_claim_link: FindUploader = find_claim_link,
-        find_merchant: FindUploader = find_merchant,
+        finders: Mapping[UploadKind, FindUploader] = FINDERS,
     ) -> None:
         self._handle = handle
         self._threads = ThreadPoolExecutor(threads, "web")
         self._card_threads = ThreadPoolExecutor(card_threads, "cards") if card_threads else None
         self._limits = Limits(threads)
-        finders = {
-            UploadKind.STAFF: find_uploader,
-            UploadKind.CLAIM: find_claim_link,
-            UploadKind.SLIP: find_merchant,
-        }
         self._gates = {
-            kind: UploadGate(finder, uploads.MAX_CONCURRENT[kind]) for kind, finder in finders.items()
+            kind: UploadGate(finders[kind], number) for kind, number in uploads.MAX_CONCURRENT.items()
         }
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:

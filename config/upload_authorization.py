@@ -24,6 +24,7 @@ from core import clock, request_context
 from core.database.availability import CONNECTION_ERRORS
 from core.http import client_addresses, rate_limits, uploads
 from core.http.rate_limits import RateLimit
+from core.http.uploads import UploadKind
 from merchants.errors import RateLimitExceeded
 
 # How often one address may ask. Staff and payers do not upload faster.
@@ -77,35 +78,32 @@ def _end_lookup(held: ExitStack, lookup: "asyncio.Future[str | None]") -> None:
 
 
 def find_uploader(meta: Meta) -> str | None:
-    """The id of the user whose session this is, if they have the permission for the path.
-
-    Raises OverloadedError while the database cannot be reached.
-    """
+    """The id of the user of this session, with the permission for the path. Raises OverloadedError."""
     return _within_rate(meta, "uploads", LOOKUP_RATE, _permitted_user_id)
 
 
 def find_claim_link(meta: Meta) -> str | None:
-    """The id of the claim link, if its payer may name an account.
-
-    Raises OverloadedError while the database cannot be reached.
-    """
+    """The id of the claim link, if its payer may name an account. Raises OverloadedError."""
     return _within_rate(meta, "claim-uploads", CLAIM_LOOKUP_RATE, _claim_link_id)
 
 
 def find_merchant(meta: Meta) -> str:
-    """The id of the merchant whose key this is.
-
-    Raises what refuses the key or its address, and OverloadedError while the database cannot be reached.
-    """
+    """The id of the merchant of this key. Raises what refuses it or its address, and OverloadedError."""
     found = _within_rate(meta, "slip-uploads", SLIP_LOOKUP_RATE, _merchant_id)
     if found is None:
         raise RateLimitExceeded(retry_after=1)
     return found
 
 
-def _within_rate(
-    meta: Meta, name: str, rate: RateLimit, look_up: Callable[[HttpRequest], str | None]
-) -> str | None:
+FINDERS: dict[UploadKind, FindUploader] = {
+    UploadKind.STAFF: find_uploader,
+    UploadKind.CLAIM: find_claim_link,
+    UploadKind.SLIP: find_merchant,
+}
+
+
+def _within_rate(meta: Meta, name: str, rate: RateLimit, look_up: Callable[..., str | None]) -> str | None:
+    """None too for an address that asks too often. Raises OverloadedError if no database can be reached."""
     request = HttpRequest()
     request.META = dict(meta)
     network = client_addresses.network_of(client_addresses.address_of(request), ipv6_bits=64)

@@ -14,6 +14,7 @@ from django.urls import resolve
 from config import concurrency
 from config.asgi import AsgiApplication, ServiceRequest
 from config.concurrency import MAX_WAITING, OverloadedError
+from config.upload_authorization import FINDERS
 from core.http import uploads
 from core.http.uploads import UploadKind
 from merchants.errors import AuthenticationFailed
@@ -94,7 +95,7 @@ async def ask(
 def test_slow_uploads_leave_threads_for_other_requests() -> None:
     async def run() -> None:
         application = Slow()
-        server = AsgiApplication(application, THREADS, find_uploader=user_of)
+        server = AsgiApplication(application, THREADS, finders=FINDERS | {UploadKind.STAFF: user_of})
         tasks = [asyncio.create_task(ask(server, UPLOAD)) for _ in range(2 * THREADS)]
         await application.begins(AT_ONCE)
         assert await asyncio.wait_for(ask(server, OTHER), SECONDS) == 200
@@ -108,7 +109,7 @@ def test_slow_uploads_leave_threads_for_other_requests() -> None:
 def test_upload_of_disconnected_client_keeps_the_slot_until_done() -> None:
     async def run() -> None:
         application = Slow()
-        server = AsgiApplication(application, THREADS, find_uploader=user_of)
+        server = AsgiApplication(application, THREADS, finders=FINDERS | {UploadKind.STAFF: user_of})
         tasks = [asyncio.create_task(ask(server, UPLOAD)) for _ in range(AT_ONCE)]
         await application.begins(AT_ONCE)
         for each in tasks:
@@ -146,7 +147,7 @@ def test_body_is_closed_although_the_event_loop_has_ended() -> None:
 
 def test_incomplete_upload_frees_the_upload_slot() -> None:
     async def run() -> None:
-        server = AsgiApplication(Slow(), THREADS, find_uploader=user_of)
+        server = AsgiApplication(Slow(), THREADS, finders=FINDERS | {UploadKind.STAFF: user_of})
         for _ in range(AT_ONCE + 1):
             assert await asyncio.wait_for(ask(server, UPLOAD, hangs_up=True), SECONDS) == 400
 
@@ -167,7 +168,7 @@ def test_upload_without_permission_gets_no_slot(monkeypatch: pytest.MonkeyPatch)
 
         application = Slow()
         application.may_end.set()
-        server = AsgiApplication(application, THREADS, find_uploader=staff_only)
+        server = AsgiApplication(application, THREADS, finders=FINDERS | {UploadKind.STAFF: staff_only})
         dripping = [asyncio.create_task(ask(server, UPLOAD, drips=True, cookie=each)) for each in strangers]
         while not dripping[0].done():
             assert await asyncio.wait_for(ask(server, UPLOAD), SECONDS) in (200, 503)
@@ -182,7 +183,7 @@ def test_malformed_session_cookie_makes_no_query() -> None:
     async def run() -> None:
         application = Slow()
         application.may_end.set()
-        server = AsgiApplication(application, THREADS, find_uploader=cookies.append)
+        server = AsgiApplication(application, THREADS, finders=FINDERS | {UploadKind.STAFF: cookies.append})
         for cookie in ("abc", "x" * 31, "x" * 33, "X" * 32, "'" * 32, ""):
             await ask(server, UPLOAD, cookie=cookie or "-")
         await ask(server, OTHER, cookie="x" * 32)
@@ -201,7 +202,7 @@ def test_session_lookups_run_one_at_a_time_with_short_queue(monkeypatch: pytest.
     async def run() -> None:
         application = Slow()
         application.may_end.set()
-        server = AsgiApplication(application, THREADS, find_uploader=slowly)
+        server = AsgiApplication(application, THREADS, finders=FINDERS | {UploadKind.STAFF: slowly})
         tasks = [asyncio.create_task(ask(server, UPLOAD)) for _ in range(1 + MAX_WAITING + 5)]
         assert await asyncio.to_thread(running.acquire, timeout=SECONDS)
         done, _waiting = await asyncio.wait(tasks, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -223,7 +224,7 @@ def test_slow_session_lookup_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         may_end.wait(SECONDS)
 
     async def run() -> None:
-        server = AsgiApplication(Slow(), THREADS, find_uploader=slowly)
+        server = AsgiApplication(Slow(), THREADS, finders=FINDERS | {UploadKind.STAFF: slowly})
         assert await asyncio.wait_for(ask(server, UPLOAD), SECONDS) == 503
         may_end.set()
 
@@ -233,7 +234,7 @@ def test_slow_session_lookup_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 def test_user_uploads_one_file_at_a_time() -> None:
     async def run() -> None:
         application = Slow()
-        server = AsgiApplication(application, THREADS, find_uploader=user_of)
+        server = AsgiApplication(application, THREADS, finders=FINDERS | {UploadKind.STAFF: user_of})
         greedy = "0" * 31 + "a"
         tasks = [asyncio.create_task(ask(server, UPLOAD, cookie=greedy)) for _ in range(5)]
         await application.begins(1)
@@ -252,7 +253,7 @@ def test_upload_below_minimum_rate_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(uploads, "GRACE_SECONDS", 0.1)
 
     async def run() -> None:
-        server = AsgiApplication(Slow(), THREADS, find_uploader=user_of)
+        server = AsgiApplication(Slow(), THREADS, finders=FINDERS | {UploadKind.STAFF: user_of})
         assert await asyncio.wait_for(ask(server, UPLOAD, drips=True), SECONDS) == 408
         assert await asyncio.wait_for(ask(server, UPLOAD, hangs_up=True), SECONDS) == 400
 
@@ -265,7 +266,7 @@ def test_upload_above_the_minimum_rate_ends_at_the_deadline(monkeypatch: pytest.
     monkeypatch.setattr(uploads, "DEADLINE_SECONDS", 0.3)
 
     async def run() -> None:
-        server = AsgiApplication(Slow(), THREADS, find_uploader=user_of)
+        server = AsgiApplication(Slow(), THREADS, finders=FINDERS | {UploadKind.STAFF: user_of})
         assert await asyncio.wait_for(ask(server, UPLOAD, drips=True), SECONDS) == 408
         assert await asyncio.wait_for(ask(server, UPLOAD, hangs_up=True), SECONDS) == 400
 
@@ -284,7 +285,9 @@ def path_of(meta: Mapping[str, Any]) -> str:
 def test_claims_use_a_quarter_of_the_threads_and_leave_uploads_of_staff() -> None:
     async def run() -> None:
         application = Slow()
-        server = AsgiApplication(application, THREADS, find_uploader=user_of, find_claim_link=path_of)
+        server = AsgiApplication(
+            application, THREADS, finders=FINDERS | {UploadKind.STAFF: user_of, UploadKind.CLAIM: path_of}
+        )
         claims = [asyncio.create_task(ask(server, claim_path())) for _ in range(THREADS)]
         await application.begins(1)
         assert await asyncio.wait_for(ask(server, OTHER), SECONDS) == 200
@@ -301,7 +304,7 @@ def test_slow_bodies_at_claim_links_keep_no_other_claim_waiting() -> None:
     async def run() -> None:
         application = Slow()
         application.may_end.set()
-        server = AsgiApplication(application, THREADS, find_claim_link=path_of)
+        server = AsgiApplication(application, THREADS, finders=FINDERS | {UploadKind.CLAIM: path_of})
         dripping = [asyncio.create_task(ask(server, CLAIM, drips=True)) for _ in range(5)]
         assert await asyncio.wait_for(ask(server, claim_path()), SECONDS) == 200
         for each in dripping:
@@ -316,7 +319,7 @@ def test_unknown_claim_link_gets_the_limits_of_a_small_body(monkeypatch: pytest.
     monkeypatch.setattr("config.asgi.BODY_SECONDS", 0.1)
 
     async def run() -> None:
-        server = AsgiApplication(Slow(), THREADS, find_claim_link=lambda _: None)
+        server = AsgiApplication(Slow(), THREADS, finders=FINDERS | {UploadKind.CLAIM: lambda _: None})
         assert await asyncio.wait_for(ask(server, CLAIM, drips=True), SECONDS) == 408
 
     asyncio.run(run())
@@ -332,7 +335,7 @@ def merchant_of(meta: Mapping[str, Any]) -> str:
 def test_slips_of_a_merchant_are_read_one_by_one_and_without_a_key_not_at_all() -> None:
     async def run() -> None:
         application = Slow()
-        server = AsgiApplication(application, THREADS, find_merchant=merchant_of)
+        server = AsgiApplication(application, THREADS, finders=FINDERS | {UploadKind.SLIP: merchant_of})
         first = asyncio.create_task(ask(server, "/v1/slips"))
         await application.begins(1)
         second = asyncio.create_task(ask(server, "/v1/slips"))
@@ -355,9 +358,9 @@ def test_slow_slip_gets_a_timeout_and_an_overload_the_envelope_of_errors(
         raise OverloadedError
 
     async def run() -> None:
-        server = AsgiApplication(Slow(), THREADS, find_merchant=lambda _: "mch_1")
+        server = AsgiApplication(Slow(), THREADS, finders=FINDERS | {UploadKind.SLIP: lambda _: "mch_1"})
         assert await asyncio.wait_for(ask(server, "/v1/slips", drips=True), SECONDS) == 408
-        server = AsgiApplication(Slow(), THREADS, find_merchant=overloaded)
+        server = AsgiApplication(Slow(), THREADS, finders=FINDERS | {UploadKind.SLIP: overloaded})
         assert await asyncio.wait_for(ask(server, "/v1/slips"), SECONDS) == 503
 
     asyncio.run(run())

@@ -19,9 +19,11 @@ from django.test import Client
 from audit_trail.acts import Act
 from audit_trail.models import AuditRecord
 from config.asgi import AsgiApplication, ServiceRequest
+from config.upload_authorization import FINDERS
 from core import clock, vault
 from core.http import uploads
 from core.http.responses import MAX_BODY
+from core.http.uploads import UploadKind
 from core.work import decoders
 from core.work.background_jobs import JobState
 from reconciliation.models import (
@@ -277,7 +279,9 @@ def arriving(
     request = ServiceRequest(scope_of(method, path, cookie=cookie))
 
     async def take() -> None:
-        staff = AsgiApplication(lambda request: HttpResponse(), threads=1, find_uploader=lambda meta: "7")
+        staff = AsgiApplication(
+            lambda request: HttpResponse(), threads=1, finders=FINDERS | {UploadKind.STAFF: lambda meta: "7"}
+        )
         await staff.read_body(request, receive, ExitStack())
 
     asyncio.run(take())
