@@ -17,10 +17,10 @@ from django.utils.translation import gettext as _, gettext_lazy
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.people import invitations
+from console.people.login_log import record_change
 from console.people.roles import ShopRole
-from core import clock, request_context
+from core import clock
 from core.console import sites
-from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 from merchants.models import Merchant
 from operations.data_protection import shop_fence
@@ -117,7 +117,7 @@ def _invite(merchant: Merchant, form: PersonForm, by: Membership | None) -> tupl
         recording.row = made
         recording.details["person"] = person.get_username()
         link = invitations.new_link(person, urlconf="shop.urls") if needs_link else ""
-    _log(person, f"+{made.role} of {merchant.pk}")
+    record_change(SecurityEvent.ROLE_CHANGED, person, f"+{made.role} of {merchant.pk}")
     return person, link
 
 
@@ -143,7 +143,7 @@ def _end(by: Membership, key: str) -> None:
         ended.save(update_fields=["ended_at"])
         recording.details["person"] = ended.user.get_username()
     _end_link(ended.user)
-    _log(ended.user, f"-{ended.role} of {by.merchant_id}")
+    record_change(SecurityEvent.ROLE_CHANGED, ended.user, f"-{ended.role} of {by.merchant_id}")
 
 
 def _end_link(person: User) -> None:
@@ -160,11 +160,6 @@ def _check_owner(merchant: Merchant, by: Membership | None) -> None:
     owners = {each.pk for each in here if each.role == ShopRole.OWNER}
     if by is not None and by.pk not in owners:
         raise PermissionDenied
-
-
-def _log(person: User, change: str) -> None:
-    subject = request_context.actor_of(person)
-    security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject, changes=[change])
 
 
 def _invited(request: HttpRequest, person: User, link: str) -> HttpResponse:

@@ -26,7 +26,7 @@ from audit_trail import recording
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.people import sign_in
-from console.people.login_log import subject_of
+from console.people.login_log import record_change, subject_of
 from core import clock
 from core.console import sites
 from core.observing import security_log
@@ -158,9 +158,8 @@ def end_sessions_page(request: HttpRequest) -> HttpResponse:
     user = User.objects.get(username=request.user.get_username())
     if request.method == "POST":
         with recorded(Act.SESSIONS_ENDED, user) as recording_:
-            ended = sign_in.end_sessions(
-                user, but=request.session.session_key, only=request.POST.get("session")
-            )
+            own, only = request.session.session_key, request.POST.get("session")
+            ended = sign_in.end_sessions(user, but=own, only=only)
             recording_.details["sessions"] = ended
         security_log.record(SecurityEvent.SESSIONS_ENDED, subject=subject_of(user))
         text = ngettext("%(count)d session ended.", "%(count)d sessions ended.", ended)
@@ -193,9 +192,7 @@ def _record(request: HttpRequest, user: User, before: dict[int, Any], after: dic
     for act, change, row in acts:
         details = {"passkey": str(row)} if row.type == Type.WEBAUTHN else {}
         recording.write(act, user, after=details)
-        security_log.record_on_commit(
-            SecurityEvent.SECOND_FACTOR_CHANGED, subject=subject_of(user), changes=[change]
-        )
+        record_change(SecurityEvent.SECOND_FACTOR_CHANGED, user, change)
         if act in ADDED.values():  # other sessions may be those of a guesser
             request.session[sign_in.HAS_SECOND_STEP] = True
             sign_in.end_sessions(user, but=request.session.session_key)

@@ -25,10 +25,9 @@ from django.views.decorators.http import require_GET, require_POST
 from audit_trail import confirmation
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
-from console.people.login_log import subject_of
+from console.people.login_log import record_change, subject_of
 from console.people.sign_in import WAITING_FORMS
 from core import clock, request_context
-from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 
 PROVIDER = "company"  # its name in SOCIALACCOUNT_PROVIDERS
@@ -88,9 +87,8 @@ def connect_page(request: HttpRequest) -> HttpResponse:
     """Let this person log in with an account of the company from now on."""
     confirmation.require()
     request.session[CONNECTS] = request.user.pk
-    return HttpResponseRedirect(
-        f"{reverse('openid_connect_login', args=[PROVIDER])}?next={reverse('mfa_index')}"
-    )
+    login = reverse("openid_connect_login", args=[PROVIDER])
+    return HttpResponseRedirect(f"{login}?next={reverse('mfa_index')}")
 
 
 @login_required
@@ -99,7 +97,7 @@ def disconnect_page(request: HttpRequest) -> HttpResponse:
     person = User.objects.get(username=request.user.get_username())
     with recorded(Act.COMPANY_DISCONNECTED, person):
         SocialAccount.objects.filter(user=person).delete()
-        _log_change(person, "-company")
+        record_change(SecurityEvent.SECOND_FACTOR_CHANGED, person, "-company")
     return HttpResponseRedirect(reverse("mfa_index"))
 
 
@@ -123,12 +121,7 @@ def connect(request: HttpRequest, login: Any) -> None:
         request_context.set_actor(subject_of(people[0]))
         with recorded(Act.COMPANY_CONNECTED, people[0]):
             login.connect(request, people[0])
-            _log_change(people[0], "+company")
-
-
-def _log_change(person: User, change: str) -> None:
-    event, subject = SecurityEvent.SECOND_FACTOR_CHANGED, subject_of(person)
-    security_log.record_on_commit(event, subject=subject, changes=[change])
+            record_change(SecurityEvent.SECOND_FACTOR_CHANGED, people[0], "+company")
 
 
 def note_proof(request: HttpRequest, login: Any) -> None:

@@ -25,10 +25,9 @@ from django.utils.translation import gettext as _, gettext_lazy
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.people import grants
-from console.people.login_log import subject_of
+from console.people.login_log import record_change, subject_of
 from core import request_context
 from core.console import sites
-from core.observing import security_log
 from core.observing.security_log import SecurityEvent
 
 
@@ -152,8 +151,7 @@ def _invite_new(form: InvitationForm) -> tuple[User, str]:
         names = sorted(person.groups.values_list("name", flat=True))
         recording.details["groups"] = names
         link = new_link(person)
-    changes = ["+user", *(f"+group {name}" for name in names)]
-    security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject_of(person), changes=changes)
+    record_change(SecurityEvent.ROLE_CHANGED, person, "+user", *(f"+group {name}" for name in names))
     return person, link
 
 

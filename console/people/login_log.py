@@ -77,5 +77,10 @@ class PasswordChangeLogger:
         return ""
 
 
+def record_change(event: SecurityEvent, person: AbstractBaseUser, *changes: str) -> None:
+    """A line about what changed of a login, after the commit."""
+    security_log.record_on_commit(event, subject=subject_of(person), changes=changes)
+
+
 def subject_of(user: AbstractBaseUser) -> str:
     return request_context.actor_of(user)

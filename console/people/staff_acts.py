@@ -13,8 +13,7 @@ from django.utils.translation import gettext_lazy
 from audit_trail.act_pages import ObjectAct
 from audit_trail.acts import Act
 from console.people import sign_in
-from console.people.login_log import subject_of
-from core.observing import security_log
+from console.people.login_log import record_change
 from core.observing.security_log import SecurityEvent
 
 
@@ -22,14 +21,12 @@ def _reset(person: Any, values: dict[str, Any], now: datetime) -> None:
     Authenticator.objects.filter(user=person).delete()
     SocialAccount.objects.filter(user=person).delete()
     sign_in.end_sessions(person)
-    security_log.record_on_commit(
-        SecurityEvent.SECOND_FACTOR_CHANGED, subject=subject_of(person), changes=["-all"]
-    )
+    record_change(SecurityEvent.SECOND_FACTOR_CHANGED, person, "-all")
 
 
 def _end(person: Any, values: dict[str, Any], now: datetime) -> None:
     sign_in.end_sessions(person)
-    security_log.record_on_commit(SecurityEvent.SESSIONS_ENDED, subject=subject_of(person))
+    record_change(SecurityEvent.SESSIONS_ENDED, person)
 
 
 def _set_active(person: Any, is_active: bool) -> None:
@@ -37,8 +34,7 @@ def _set_active(person: Any, is_active: bool) -> None:
     person.save(update_fields=["is_active"])
     if not is_active:
         sign_in.end_sessions(person)
-    change = f"{'+' if is_active else '-'}is_active"
-    security_log.record_on_commit(SecurityEvent.ROLE_CHANGED, subject=subject_of(person), changes=[change])
+    record_change(SecurityEvent.ROLE_CHANGED, person, f"{'+' if is_active else '-'}is_active")
 
 
 _act = partial(ObjectAct, words={"name": "username"})

@@ -7,8 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from audit_trail.acts import Act
 from audit_trail.recording import recorded
 from console.people import invitations
-from console.people.login_log import subject_of
-from core.observing import security_log
+from console.people.login_log import record_change
 from core.observing.security_log import SecurityEvent
 
 
@@ -33,7 +32,5 @@ class Command(BaseCommand):
             recording.row = person
             person.save()
             link = invitations.new_link(person)
-        security_log.record_on_commit(
-            SecurityEvent.ROLE_CHANGED, subject=subject_of(person), changes=["+is_superuser"]
-        )
+        record_change(SecurityEvent.ROLE_CHANGED, person, "+is_superuser")
         return link
