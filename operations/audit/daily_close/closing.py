@@ -94,22 +94,31 @@ def _content(day: date, previous: DailyClose | None, now: datetime) -> dict[str,
     start, end = totals.bounds(day)
     opening = closing_balances(previous) if previous else totals.opening_balances(start)
     accounts = totals.of_day(day, opening)
-    head = ChainLink.objects.order_by("-number").first()
-    return {
-        "version": VERSION,
-        "number": previous.number + 1 if previous else 1,
+    return chained(previous, now) | {
         "day": day.isoformat(),
         "starts_at": clock.iso(start),
         "ends_at": clock.iso(end),
-        "closed_at": clock.iso(now),
         "currency": "THB",
         "accounts": [each.as_json() for each in accounts],
         "merchants": totals.by_merchant(accounts),
         "banks": totals.by_bank(accounts),
         "ledger": {"entries": sum(each.entries for each in accounts), "hash": totals.entries_hash(day)},
-        "audit_trail": {"number": head.number, "hash": head.hash} if head else None,
-        "previous": {"number": previous.number, "hash": previous.hash} if previous else None,
     }
+
+
+def chained(previous: SignedClose | None, now: datetime) -> dict[str, Any]:
+    """What each close says of itself, of the audit trail, and of the close before."""
+    return {
+        "version": VERSION,
+        "number": previous.number + 1 if previous else 1,
+        "closed_at": clock.iso(now),
+        "audit_trail": _named(ChainLink.objects.order_by("-number").first()),
+        "previous": _named(previous),
+    }
+
+
+def _named(row: ChainLink | SignedClose | None) -> dict[str, Any] | None:
+    return {"number": row.number, "hash": row.hash} if row else None
 
 
 def closing_balances(close: DailyClose) -> dict[str, int]:
@@ -135,18 +144,16 @@ def findings() -> Iterator[tuple[str, str]]:
 
 def problems(close: SignedClose, previous: SignedClose | None) -> Iterator[str]:
     """What is wrong with a signature, or with the chain of the closes."""
-    if close.hash != hash_of(close.body) or not signing.is_valid(
-        close.body, close.signature, close.public_key
-    ):
+    is_signed = signing.is_valid(close.body, close.signature, close.public_key)
+    if close.hash != hash_of(close.body) or not is_signed:
         yield "was changed"
         return
     if close.public_key not in signing.known_keys():
         # Somebody who can rewrite a close can sign it too, with another key.
         yield f"is signed with the key {signing.fingerprint(close.public_key)}, which is not configured"
     body = orjson.loads(close.body)
-    if (close.number, close.previous_hash) != (
-        (previous.number + 1, previous.hash) if previous else (1, "")
-    ) or body["previous"] != ({"number": previous.number, "hash": previous.hash} if previous else None):
+    expected = (previous.number + 1, previous.hash) if previous else (1, "")
+    if (close.number, close.previous_hash) != expected or body["previous"] != _named(previous):
         yield "does not follow the close before it"
     noted = body["audit_trail"]
     if noted and not ChainLink.objects.filter(number=noted["number"], hash=noted["hash"]).exists():

@@ -11,7 +11,6 @@ from django.utils.translation import gettext as _
 
 from audit_trail import recording
 from audit_trail.acts import Act
-from audit_trail.models import ChainLink
 from core import clock, dates, money
 from ledger.accounts import SANDBOX
 from merchants.models import Merchant
@@ -22,8 +21,6 @@ from operations.audit.month_close import categories, questions
 from operations.audit.month_close.categories import Party
 from operations.audit.month_close.questions import Item
 from operations.models import MonthClose
-
-VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +106,8 @@ def read(month: date, now: datetime, *, is_sandbox: bool = False) -> Books:
     """The books of a month as they are now: of live money, or of that of the sandbox bank."""
     (start, end), after = bounds(month), next_month(month)
     parties = categories.parties(start, end, is_sandbox=is_sandbox)
-    served = Merchant.objects.banks()
-    banks = sorted(
-        each for each in {*served, *(party.name for party in parties)} if (each == SANDBOX) == is_sandbox
-    )
+    names = {*Merchant.objects.banks(), *(party.name for party in parties)}
+    banks = sorted(each for each in names if (each == SANDBOX) == is_sandbox)
 
     def of_these(found: Iterator[Item]) -> list[Item]:
         return [each for each in found if (each.party == SANDBOX) == is_sandbox]
@@ -122,9 +117,8 @@ def read(month: date, now: datetime, *, is_sandbox: bool = False) -> Books:
         *questions.not_on_the_way(now, is_sandbox=is_sandbox),
         *of_these(questions.open_questions(banks, month, after, end, now)),
     ]
-    closed = {
-        f"{each:%Y-%m}" for each in MonthClose.objects.filter(month__lt=month).values_list("month", flat=True)
-    }
+    months = MonthClose.objects.filter(month__lt=month).values_list("month", flat=True)
+    closed = {f"{each:%Y-%m}" for each in months}
     return Books(
         month=month,
         parties=parties,
@@ -142,17 +136,11 @@ def close(month: date, *, now: datetime) -> MonthClose:
         previous = newest()
         if previous is not None and month != next_month(previous.month):
             raise NotClosable(_("The newest closed month is %s: close the next one.") % previous)
-        books, head = read(month, now), ChainLink.objects.order_by("-number").first()
+        books, chained = read(month, now), daily.chained(previous, now)
     if books.open:
         raise NotClosable(books.refusal)
-    content = books.as_json() | {
-        "version": VERSION,
-        "number": previous.number + 1 if previous else 1,
-        "closed_at": clock.iso(now),
-        "audit_trail": {"number": head.number, "hash": head.hash} if head else None,
-        "previous": {"number": previous.number, "hash": previous.hash} if previous else None,
-    }
-    made = daily.signed(MonthClose, orjson.dumps(content).decode(), previous, month=month)
+    body = orjson.dumps(books.as_json() | chained).decode()
+    made = daily.signed(MonthClose, body, previous, month=month)
     try:
         with transaction.atomic():
             made.save(force_insert=True)
