@@ -1,9 +1,8 @@
 """The parts of the OpenAPI document that many operations share."""
 
-from pathlib import Path
 from typing import Any
 
-import yaml
+from core.http.openapi import words_of
 
 Json = dict[str, Any]
-PARTS: Json = yaml.load(Path(__file__).with_name("components.yaml").read_text(), yaml.CSafeLoader)
+PARTS: Json = words_of(__file__)

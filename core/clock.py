@@ -8,7 +8,7 @@ from django.utils.translation import get_language, gettext, ngettext_lazy
 
 BANGKOK = timezone(timedelta(hours=7))
 """The time zone of Thai banks; it has no daylight saving time."""
-BUDDHIST_YEARS = 543
+BUDDHIST_OFFSET = 543
 """What a Thai date adds to the year."""
 DURATION_UNITS = [
     (86_400, ngettext_lazy("%d day", "%d days")),
@@ -40,7 +40,7 @@ def display_to_payer(at: datetime) -> str:
 
 def display_day_to_payer(at: datetime) -> str:
     local = at.astimezone(BANGKOK)
-    year = local.year + (BUDDHIST_YEARS if get_language() == "th" else 0)
+    year = local.year + (BUDDHIST_OFFSET if get_language() == "th" else 0)
     return f"{local.day} {dateformat.format(local, 'M')} {year}"
 
 

@@ -5,10 +5,10 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from django.utils.translation import gettext as _
 
-from core.clock import BANGKOK
+from core.clock import BANGKOK, BUDDHIST_OFFSET
 
 # The year 2569 of the Buddhist calendar is 2026. Thai software and people write such years.
-BUDDHIST_YEARS, BUDDHIST_OFFSET = range(2401, 3000), 543
+BUDDHIST_YEARS = range(2401, 3000)
 BEGINNING, END = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 """The bounds of `0001-01-01` and `9999-12-31`, which programs send for no bound, in every time zone."""
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

@@ -95,7 +95,7 @@ class Month(Period):
     @property
     def name(self) -> str:
         """In the language of the reader: `November 2026`, and 2569 in Thai."""
-        year = self.first.year + dates.BUDDHIST_OFFSET * is_buddhist()
+        year = self.first.year + clock.BUDDHIST_OFFSET * is_buddhist()
         return f"{MONTHS[self.first.month]} {year}"
 
     def until(self, now: datetime) -> datetime:

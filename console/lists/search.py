@@ -76,7 +76,7 @@ def view(request: HttpRequest, is_typed: bool = False) -> HttpResponse:
         raise PermissionDenied
     room = rate_limits.consume(f"search:{request.user.pk}", RATE)
     if room is not None and not room.allowed:
-        return page_limits.too_many_searches(request, room.retry_after)
+        return page_limits.later(request, 429, room.retry_after, page_limits.TOO_MANY_SEARCHES)
     if is_typed:
         request_context.hide_personal_data()
         searched = [each for each in searched if each.opts.label_lower in TYPED]

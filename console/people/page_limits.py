@@ -49,9 +49,9 @@ class ConsolePageLimits:
 def refusal(request: HttpRequest, error: Exception) -> HttpResponse | None:
     """The page for an error that is no fault, or None."""
     if isinstance(error, HashingBusyError):
-        return _later(request, 503, 2, HASHING_BUSY)
+        return later(request, 503, 2, HASHING_BUSY)
     if isinstance(error, OperationalError) and isinstance(error.__cause__, QueryCanceled):
-        return _later(request, 503, 60, PAGE_TOO_SLOW)
+        return later(request, 503, 60, PAGE_TOO_SLOW)
     if isinstance(error, PermissionDenied):
         return sites.refusal(request, _("Not allowed"), NOT_ALLOWED, status=403)
     if isinstance(error, Http404):
@@ -72,7 +72,7 @@ FORM_TOO_OLD = _("This form is from before your last login, so nothing was chang
 SERVER_ERROR = _("Try again. If it happens again, give your administrator this number: %(request_id)s")
 
 
-def _later(request: HttpRequest, status: int, retry_after: int, message: Promise) -> HttpResponse:
+def later(request: HttpRequest, status: int, retry_after: int, message: Promise) -> HttpResponse:
     response = sites.refusal(request, _("Not now"), message, status=status, minutes=-(-retry_after // 60))
     response.headers["Retry-After"] = str(retry_after)
     return response
@@ -80,11 +80,7 @@ def _later(request: HttpRequest, status: int, retry_after: int, message: Promise
 
 def too_many_requests(request: HttpRequest) -> HttpResponse:
     """The page for more requests of one party than allauth allows in a minute."""
-    return _later(request, 429, 60, TOO_MANY_IN_A_MINUTE)
-
-
-def too_many_searches(request: HttpRequest, retry_after: int) -> HttpResponse:
-    return _later(request, 429, retry_after, TOO_MANY_SEARCHES)
+    return later(request, 429, 60, TOO_MANY_IN_A_MINUTE)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
