@@ -105,9 +105,8 @@ class OperationSchema(AutoSchema):
         return None
 
     def _responses(self, operation: Operation) -> Json:
-        kinds = error_responses.errors_of(
-            operation, is_merchant_api=self.is_merchant_api, method=str(self.method)
-        )
+        is_ours, method = self.is_merchant_api, str(self.method)
+        kinds = error_responses.errors_of(operation, is_merchant_api=is_ours, method=method)
         by_status = error_responses.by_status(kinds)
         alone = [each for each in kinds if each.status not in operation.responses]
         found = error_responses.responses(operation.name, alone, self.registry)

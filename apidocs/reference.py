@@ -108,9 +108,8 @@ _OTHER_SCALARS = {
     "bool": ("[yYnN]", "yYnN"),
 }
 for _name, (_pattern, _first) in _OTHER_SCALARS.items():
-    _Dumper.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_name}", re.compile(rf"^(?:{_pattern})$"), list(_first)
-    )
+    _regexp = re.compile(rf"^(?:{_pattern})$")
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _regexp, list(_first))
 
 
 def as_yaml(value: Json) -> str:

@@ -186,13 +186,11 @@ class ActPages(RecordedAdmin):
         links = {"act_links": self._links(request, None, self.list_acts)}
         return super().changelist_view(request, links | (extra_context or {}))
 
-    def render_change_form(
-        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        row = kwargs.get("obj")
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **more: Any) -> HttpResponse:
+        row = more.get("obj")
         if row is not None:
             context["act_links"] = self.act_links(request, row)
-        shown: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        shown: HttpResponse = super().render_change_form(request, context, *args, **more)
         return shown
 
     def act_links(self, request: HttpRequest, row: Any) -> list[ActLink]:
@@ -273,9 +271,8 @@ class ActPages(RecordedAdmin):
         told, shown = found.told(row, made), cast(Any, made if row is None else row)
         text = told.text
         if not isinstance(made, Told) and found.after is None:
-            text = (
-                f"{text} {self.result_of(request, made if isinstance(made, Model) else row) or said}".strip()
-            )
+            result = self.result_of(request, made if isinstance(made, Model) else row)
+            text = f"{text} {result or said}".strip()
         if self.returns_to_list and not found.keeps_page:
             text, shown = format_html('{} <a href="{}">{}</a>', text, self._row_url(request, row), row), None
         elif not (found.keeps_page or self.model._default_manager.filter(pk=shown.pk).exists()):
@@ -293,12 +290,9 @@ class ActPages(RecordedAdmin):
             return ""
         sentence = page.sentence_of(fresh) if fresh is not None and hasattr(page, "sentence_of") else ""
         amount = getattr(fresh, "amount", None)
-        words = [
-            capfirst(_(str(page.opts.verbose_name))),
-            str(row.pk),
-            money.display(amount) if amount else "",
-        ]
-        return sentence and f"{' '.join(filter(None, words))}: {sentence}"
+        baht = money.display(amount) if amount else ""
+        words = " ".join(filter(None, [capfirst(_(str(page.opts.verbose_name))), str(row.pk), baht]))
+        return sentence and f"{words}: {sentence}"
 
     def perform(self, found: ObjectAct, row: Any, values: dict[str, Any]) -> Made:
         """Act and write the record, in one transaction, unless the same form did it before.

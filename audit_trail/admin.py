@@ -29,9 +29,8 @@ class ObjectTypeFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         newest = AuditRecord.objects.order_by("-pk").values_list("object_type", flat=True)[:OFFERED_ROWS]
-        return sorted(
-            ((name, presentation.type_label(name)) for name in set(newest)), key=lambda each: each[1]
-        )
+        labels = {name: presentation.type_label(name) for name in set(newest)}
+        return sorted(labels.items(), key=lambda each: each[1])
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         return queryset.filter(object_type=self.value()) if self.value() else queryset

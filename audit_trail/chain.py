@@ -30,9 +30,7 @@ MAX_TIME_BACK = timedelta(hours=1)
 
 def content(record: AuditRecord) -> bytes:
     """All columns of a record in one fixed form."""
-    columns = {
-        field.attname: _plain(getattr(record, field.attname)) for field in record._meta.concrete_fields
-    }
+    columns = {each.attname: _plain(getattr(record, each.attname)) for each in record._meta.concrete_fields}
     return orjson.dumps(columns, option=orjson.OPT_SORT_KEYS)
 
 

@@ -41,9 +41,7 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         """Add what the columns need to rows that a page shows, by a fixed number of statements."""
 
-    def construct_change_message(
-        self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
-    ) -> Any:
+    def construct_change_message(self, request: Any, form: Any, formsets: Any, add: bool = False) -> Any:
         names = form.changed_data
         before, after = values.of_form(form.initial, names), values.of_form(form.cleaned_data, names)
         return {"before": before, "after": after}
@@ -78,9 +76,7 @@ class RecordedAdmin(admin.ModelAdmin[Any]):
 
     def get_actions(self, request: HttpRequest) -> Any:
         """Without Django's action to delete many rows, which is not one transaction with its records."""
-        return {
-            name: each for name, each in super().get_actions(request).items() if name != "delete_selected"
-        }
+        return {name: act for name, act in super().get_actions(request).items() if name != "delete_selected"}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return admin_lists.DeclaredChangeList

@@ -103,10 +103,8 @@ def write_erasure(object_type: str, details: Values, *, reason: str) -> AuditRec
 
 def _insert(act: Act, object_type: str, object_id: str = "", **fields: Any) -> AuditRecord:
     now = request_context.current()
-    caused = request_context.columns() | {"address": now.address, "session": now.session}
-    return AuditRecord.objects.create(
-        act=act, object_type=object_type, object_id=object_id, **caused, **fields
-    )
+    fields |= request_context.columns() | {"address": now.address, "session": now.session}
+    return AuditRecord.objects.create(act=act, object_type=object_type, object_id=object_id, **fields)
 
 
 def _stored_values(row: Model) -> Values:

@@ -164,9 +164,8 @@ def parser() -> ArgumentParser:
     )
     before = "stop before the database, which comes from a backup; then run it again"
     command.add_argument("--before-restore", action="store_true", help=before)
-    command = add(
-        capacity, "measure what this machine holds, on a database of its own, and say what to add first"
-    )
+    text = "measure what this machine holds, on a database of its own, and say what to add first"
+    command = add(capacity, text)
     command.add_argument("--seconds", type=_seconds, default=60.0, help="how long to measure (60)")
     add(new_secrets, "print new secrets, one NAME=value a line, for the settings of a new deployment")
     # With this prefix the management command reads all options.

@@ -32,9 +32,8 @@ BEAT_ARGUMENTS = ("beat", "--loglevel", "WARNING", "--pidfile=")
 
 def worker_for(names: Iterable[str]) -> Worker:
     """The worker for these queues or groups of queues. Raises KeyError for a name that is neither."""
-    groups = {name: worker.queues for name, worker in WORKERS.items()} | {
-        name: (name,) for name in ALL.queues
-    }
+    groups = {name: worker.queues for name, worker in WORKERS.items()}
+    groups |= {name: (name,) for name in ALL.queues}
     queues = dict.fromkeys(queue for name in names for queue in groups[name])
     threads = sum(
         THREADS_OF_ONE_BANK_QUEUE if len(served) == 1 < len(group.queues) else group.threads

@@ -90,10 +90,8 @@ def random_text(length: int, alphabet: str = ALPHABET) -> str:
 
 
 def _time(at: datetime) -> str:
-    seconds = min(max(0, int(at.timestamp()) - EPOCH), _MAX_SECONDS)
-    return _written(seconds, TIME_LENGTH, ALPHABET) + _written(
-        at.microsecond // 1000, FRACTION_LENGTH, ALPHABET
-    )
+    seconds, fraction = min(max(0, int(at.timestamp()) - EPOCH), _MAX_SECONDS), at.microsecond // 1000
+    return _written(seconds, TIME_LENGTH, ALPHABET) + _written(fraction, FRACTION_LENGTH, ALPHABET)
 
 
 def written(number: int, length: int, alphabet: str) -> str:

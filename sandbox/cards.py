@@ -83,9 +83,8 @@ def authorize(charge_id: str, *, is_authorized: bool, now: datetime) -> SandboxC
     """Store the payer's decision, once and within the lifetime. None: the charge does not exist."""
     charge = SandboxCharge.objects.select_for_update().filter(pk=charge_id).first()
     if charge is not None and charge.is_authorizable_at(now):
-        charge.authorization = (
-            ChargeAuthorization.AUTHORIZED if is_authorized else ChargeAuthorization.REFUSED
-        )
+        decided = ChargeAuthorization.AUTHORIZED if is_authorized else ChargeAuthorization.REFUSED
+        charge.authorization = decided
         charge.failure_code = "" if is_authorized else "authentication_failed"
         charge.save(update_fields=["authorization", "failure_code"])
     return charge

@@ -106,10 +106,8 @@ class SandboxCharge(KeyedRow):
 
     def is_authorizable_at(self, now: datetime) -> bool:
         """Whether the payer can still authorise the charge."""
-        return (
-            self.authorization == ChargeAuthorization.PENDING
-            and now < self.created_at + AUTHORIZATION_LIFETIME
-        )
+        is_pending = self.authorization == ChargeAuthorization.PENDING
+        return is_pending and now < self.created_at + AUTHORIZATION_LIFETIME
 
     def status_at(self, now: datetime) -> str:
         if self.is_authorizable_at(now):

@@ -80,10 +80,8 @@ def _explain_answer(row: Any) -> str:
     return _("%(name)s wrote: “%(text)s” Your answer closes it.") % words
 
 
-def _run(
-    act: Act, object_type: str, handed_to: str | None, row: Any, values: dict[str, Any], now: datetime
-) -> None:
-    to = handed_to or values.get("to")
+def _run(act: Act, object_type: str, to: str | None, row: Any, values: dict[str, Any], now: datetime) -> None:
+    to = to or values.get("to")
     services.write(act, row, values["text"], now, object_type=object_type, handed_to=to)
 
 

@@ -58,10 +58,8 @@ class InboxAdmin(ReadOnlyAdmin):
     @admin.display(description=_("age"))
     def age(self, note: Note) -> str:
         age = clock.now() - note.created_at
-        is_late = note.answer_id is None and age > OVERDUE_AGE
-        return format_html(
-            '<span class="{}">{}</span>', "state bad" if is_late else "nowrap", clock.format_duration(age)
-        )
+        tone = "state bad" if note.answer_id is None and age > OVERDUE_AGE else "nowrap"
+        return format_html('<span class="{}">{}</span>', tone, clock.format_duration(age))
 
     @admin.display(description=_("about"))
     def about(self, note: Note) -> Any:

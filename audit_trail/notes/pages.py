@@ -26,12 +26,10 @@ class NotedPages(ActingAdmin):
     def act_links(self, request: HttpRequest, row: Any) -> list[ActLink]:
         return [each for each in super().act_links(request, row) if each.slug not in SLUGS]
 
-    def render_change_form(
-        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        row = kwargs.get("obj")
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **more: Any) -> HttpResponse:
+        row = more.get("obj")
         noted = {} if row is None else self.noted(request, row)
-        return super().render_change_form(request, context | noted, *args, **kwargs)
+        return super().render_change_form(request, context | noted, *args, **more)
 
     def prepare_rows(self, shown: Sequence[Any]) -> None:
         super().prepare_rows(shown)

@@ -67,11 +67,8 @@ class Processes:
         if self._spawn("migrate").wait() != 0:
             raise Refused(f"The tables cannot be made:\n{self._last_lines()}")
         bank = {"PORT": self._environ["BASE_URL"].rpartition(":")[2], "WEB_WORKERS": "1"}
-        self.running = {
-            WEB: self._spawn("web"),
-            "bank": self._spawn("web", **bank),
-            "beat": self._spawn("beat"),
-        }
+        self.running = {WEB: self._spawn("web"), "beat": self._spawn("beat")}
+        self.running["bank"] = self._spawn("web", **bank)
         for name in WORKERS:
             self.running[name] = self._spawn("worker", "--queues", name, "--name", name)
         token = {"Authorization": f"Bearer {self._environ['MONITORING_TOKEN']}"}

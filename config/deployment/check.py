@@ -15,9 +15,8 @@ from core import clock
 
 def run(web_servers: int, workers_of_each_kind: int) -> list[Finding]:
     """Look at everything. The counts are those of the deployment, and matter for its connections."""
-    web = web_servers * connection_count.of_web(
-        settings.WEB_WORKERS, settings.WEB_THREADS, settings.CARD_CONCURRENCY
-    )
+    of_one = connection_count.of_web(settings.WEB_WORKERS, settings.WEB_THREADS, settings.CARD_CONCURRENCY)
+    web = web_servers * of_one
     workers = list(WORKERS.values()) * workers_of_each_kind
     return [
         *configuration(),

@@ -156,9 +156,8 @@ class Installer:
         _say("The certificate and the proxy")
         domain, networks = self.answer("domain"), self.answer("staff_networks").split()
         if not (self.etc / f"letsencrypt/live/{domain}").exists():
-            options = (
-                f"--webroot --webroot-path /var/www/html --domain {domain} --email {self.answer('email')}"
-            )
+            email = self.answer("email")
+            options = f"--webroot --webroot-path /var/www/html --domain {domain} --email {email}"
             hook = ("--deploy-hook", "systemctl reload nginx")
             _run(f"certbot certonly --agree-tos --non-interactive {options}", *hook)
         allowed = "\n        ".join(f"allow {network};" for network in networks)
@@ -176,11 +175,8 @@ class Installer:
             owner = self._password("migration.env", "MIGRATION_DATABASE_URL")
             logins = {"POSTGRES_USER": "postgres", "THAIQR_OWNER_PASSWORD": owner}
             logins["THAIQR_DATABASE_PASSWORD"] = self._password("settings.env", "DATABASE_URL")
-            _run(
-                f"{AS_POSTGRES} sh -s",
-                given=Path("deploy/compose/create-roles.sh").read_text(),
-                environ=logins,
-            )
+            roles = Path("deploy/compose/create-roles.sh").read_text()
+            _run(f"{AS_POSTGRES} sh -s", given=roles, environ=logins)
             _psql("ALTER SYSTEM SET max_connections = 200")
             _run("systemctl restart postgresql@15-main")
         if not _succeeds(f"systemctl is-enabled {TIMERS}"):
@@ -206,9 +202,8 @@ class Installer:
     def _first_member_of_staff(self) -> None:
         if not _psql("SELECT 1 FROM auth_user WHERE is_superuser LIMIT 1", "thaiqr"):
             _say("The first member of staff chooses a password with this link:")
-            _run(
-                "thaiqr-admin manage invite_superuser", self.answer("staff_name"), self.answer("staff_email")
-            )
+            who = map(self.answer, ("staff_name", "staff_email"))
+            _run("thaiqr-admin manage invite_superuser", *who)
 
     def _write(self, name: str, content: str, rights: str) -> None:
         """The file has its rights before it has its content, and its name when it is complete."""

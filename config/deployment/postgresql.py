@@ -191,18 +191,16 @@ def _of_database() -> list[Finding]:
     if found[-1].level == Level.PROBLEM:
         return found
     subject, unopened = "FIELD_ENCRYPTION_KEYS", resealing.find_problem()
-    of_keys = (
-        problem(subject, unopened, resealing.HINT) if unopened else ok(subject, "decrypt what is stored")
-    )
+    found_keys = unopened or "decrypt what is stored"
+    of_keys = judge(subject, found_keys, resealing.HINT, is_problem=unopened is not None)
     now = clock.now()
     return [*found, of_keys, closes(now), heartbeats_of(heartbeats.silent(now=now))]
 
 
 def closes(now: datetime) -> Finding:
     if closing.lacks_key(now):
-        return warning(
-            "daily close", "no day is closed, so nothing proves the books later", str(signing.MISSING)
-        )
+        found = "no day is closed, so nothing proves the books later"
+        return warning("daily close", found, str(signing.MISSING))
     return ok("daily close", "has a key, or days are closed")
 
 

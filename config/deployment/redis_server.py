@@ -78,9 +78,8 @@ def version(info: dict[str, Any]) -> Finding:
     name = "Valkey" if "valkey_version" in info else "Redis"
     number = str(info.get("valkey_version", info.get("redis_version", "0")))
     is_old = tuple(map(int, number.split(".")[:2])) < OLDEST[name]
-    return judge(
-        name, number, f"Install {name} {'.'.join(map(str, OLDEST[name]))} or newer.", is_problem=is_old
-    )
+    advice = f"Install {name} {'.'.join(map(str, OLDEST[name]))} or newer."
+    return judge(name, number, advice, is_problem=is_old)
 
 
 def encryption(url: str) -> Finding:

@@ -45,9 +45,8 @@ class Instance:
             self._lock()
         except OSError as error:  # a file, a folder of another user, a read-only disk
             raise StartError(f"DATA_DIR={folder} cannot be used: {error.strerror}.") from None
-        self.state: dict[str, Any] = (
-            json.loads(self.state_file.read_text()) if self.state_file.exists() else {}
-        )
+        known = self.state_file.read_text() if self.state_file.exists() else "{}"
+        self.state: dict[str, Any] = json.loads(known)
 
     def __enter__(self) -> Self:
         return self

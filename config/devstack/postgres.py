@@ -118,14 +118,10 @@ class Cluster:
         if not pid_file.exists() or "ready" not in pid_file.read_text():
             return False
         try:
-            with psycopg.connect(
-                self.url, dbname="postgres", autocommit=True, connect_timeout=2
-            ) as connection:
-                known = connection.execute(
-                    "SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]
-                ).fetchone()
-                if known is None:
-                    connection.execute(f"CREATE DATABASE {DATABASE}")
+            with psycopg.connect(self.url, dbname="postgres", autocommit=True, connect_timeout=2) as server:
+                exists = "SELECT 1 FROM pg_database WHERE datname = %s"
+                if server.execute(exists, [DATABASE]).fetchone() is None:
+                    server.execute(f"CREATE DATABASE {DATABASE}")
         except psycopg.OperationalError:
             return False
         return True

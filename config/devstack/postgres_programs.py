@@ -36,9 +36,8 @@ def major_version(programs: Path) -> int:
 
 def full_version(programs: Path) -> str:
     """The version of the server in a folder, such as `18.6`."""
-    text = subprocess.run(
-        [programs / "postgres", "--version"], capture_output=True, text=True, check=True
-    ).stdout
+    command = [programs / "postgres", "--version"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"\d+(\.\d+)?", text)
     return found[0] if found else "0"
 

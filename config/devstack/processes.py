@@ -17,9 +17,8 @@ def command_of(pid: int) -> str | None:
             return (PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except FileNotFoundError:
             return None
-    shown = subprocess.run(
-        ["ps", "-o", "command=", "-p", str(pid)], check=False, capture_output=True, text=True
-    )
+    command = ["ps", "-o", "command=", "-p", str(pid)]
+    shown = subprocess.run(command, check=False, capture_output=True, text=True)
     return shown.stdout or None
 
 

@@ -157,10 +157,8 @@ class Supervisor:
         running = [child for child in children if child.running]
         for child in running:
             child.process.send_signal(child.program.stop_signal)
-        started = time.monotonic()
-        while any(
-            child.running and time.monotonic() - started < child.program.stop_seconds for child in running
-        ):
+        began = time.monotonic()
+        while any(each.running and time.monotonic() - began < each.program.stop_seconds for each in running):
             self._relay(SHORT_TICK_SECONDS)
         for child in running:
             child.signal_session(signal.SIGKILL)

@@ -97,10 +97,8 @@ EFFECTS = {
 }
 
 
-def _decide(
-    decide: Callable[..., Approval], approval: Approval, values: dict[str, Any], now: datetime
-) -> None:
-    decide(approval.id, HANDLERS[approval.kind], note=values["reason"], now=now)
+def _decide(run: Callable[..., Approval], approval: Approval, values: dict[str, Any], now: datetime) -> None:
+    run(approval.id, HANDLERS[approval.kind], note=values["reason"], now=now)
 
 
 def _is_decidable(approval: Approval, now: datetime) -> bool:

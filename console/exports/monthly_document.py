@@ -52,10 +52,5 @@ def _add(document: Document, report: MerchantMonth, month: Month) -> None:
     document.add_line(verdict, small=report.agrees, bold=not report.agrees)
     for company, fee, tax in pack.withheld(report):
         text = _("Withholding tax: %(tax)s, %(rate)s %% of the fees of %(company)s over %(fee)s without VAT.")
-        values = {
-            "tax": money.display(tax),
-            "fee": money.display(fee),
-            "company": company,
-            "rate": pack.WITHHELD,
-        }
-        document.add_line(text % values)
+        words = {"tax": money.display(tax), "fee": money.display(fee), "company": company}
+        document.add_line(text % {**words, "rate": pack.WITHHELD})

@@ -4,7 +4,7 @@ Each table follows what was posted to the merchant's accounts in the month, so i
 summary. It is read in pages, and its cost is that of the month.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -252,16 +252,12 @@ def _lines(reports: Sequence[MerchantMonth], month: Month, now: datetime) -> Row
         yield [monthly.unfinished(now)]
 
 
-def _sheet(
-    name: str, title: str, header: Sequence[str], rows: Iterable[Sequence[Cell]], sums: int, *expected: int
-) -> Sheet:
+def _sheet(name: str, title: str, header: Sequence[str], rows: Rows, sums: int, *expected: int) -> Sheet:
     """A table that ends with the sums of its last columns. expected: satang of the first of these."""
     return Sheet(name, title, header, _summed(rows, len(header), sums, expected))
 
 
-def _summed(
-    rows: Iterable[Sequence[Cell]], width: int, sums: int, expected: Sequence[int], label: str = ""
-) -> Rows:
+def _summed(rows: Rows, width: int, sums: int, expected: Sequence[int], label: str = "") -> Rows:
     found = [Decimal()] * sums
     for row in rows:
         amounts = [cell if isinstance(cell, Decimal) else Decimal() for cell in row[-sums:]]

@@ -200,10 +200,8 @@ def success_rate(succeeded: int, unpaid: int) -> float | None:
     return succeeded / ended if ended else None
 
 
-def _sum(found: Iterable[Any], list_name: str, kinds: list[str]) -> Sum:
-    matching = [
-        (count, amount) for name, kind, _, count, amount in found if name == list_name and kind in kinds
-    ]
+def _sum(found: Iterable[Any], wanted: str, kinds: list[str]) -> Sum:
+    matching = [(count, amount) for name, kind, _, count, amount in found if name == wanted and kind in kinds]
     return Sum(sum(count for count, _ in matching), sum(amount for _, amount in matching))
 
 

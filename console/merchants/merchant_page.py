@@ -184,11 +184,8 @@ def _endpoints(merchant: Merchant) -> list[tuple[Endpoint, str]]:
 
 def _payouts(merchant: Merchant, links: Sequence[ActLink]) -> dict[str, Any]:
     accounts = PayoutAccount.objects.filter(merchant=merchant, removed_at=None).order_by("-added_at", "-id")
-    return {
-        "is_restricted": payout_accounts.is_restricted(merchant.pk),
-        "accounts": accounts[:MAX_ROWS],
-        "links": links,
-    }
+    is_restricted = payout_accounts.is_restricted(merchant.pk)
+    return {"is_restricted": is_restricted, "accounts": accounts[:MAX_ROWS], "links": links}
 
 
 def nightly(merchant: Merchant) -> dict[str, Any]:

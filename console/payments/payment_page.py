@@ -45,11 +45,9 @@ class PaymentPageAdmin(EvidencePages, NotedPages, PaymentAdmin):
         """With those that a bank took back."""
         super().prepare_rows(shown)
         refunded = [row.pk for row in shown if row.status == PaymentStatus.REFUNDED]
-        reversed_ids = set(
-            RefundReversal.objects.filter(payment__in=refunded).values_list("payment", flat=True)
-        )
+        found = set(RefundReversal.objects.filter(payment__in=refunded).values_list("payment", flat=True))
         for row in shown:
-            row.is_reversed = row.pk in reversed_ids  # type: ignore[attr-defined]
+            row.is_reversed = row.pk in found  # type: ignore[attr-defined]
 
     @admin.display(description=_("status"))
     def status_now(self, payment: Any) -> str:

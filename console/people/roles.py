@@ -132,12 +132,8 @@ def _create_missing_permissions(apps: Any, app_labels: Iterable[str]) -> None:
 
 def texts() -> list[str]:
     """The labels in English, in alphabetical order."""
-    labelled: list[Any] = [
-        *SECTIONS,
-        *ACTS,
-        *SHOP_ACTS,
-        *(page for section in SECTIONS for page in section.pages),
-    ]
+    pages = (page for section in SECTIONS for page in section.pages)
+    labelled: list[Any] = [*SECTIONS, *ACTS, *SHOP_ACTS, *pages]
     return sorted({*map(str, Role), *(str(each.label) for each in labelled)})
 
 

@@ -58,15 +58,13 @@ class GrantingAdmin(RecordedAdmin):
         with grants.taking_turns(request):
             return super().delete_view(request, *args, **kwargs)
 
-    def formfield_for_manytomany(
-        self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any
-    ) -> Any:
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **how: Any) -> Any:
         assert request is not None, "the admin has one"
         if db_field.name == "groups":
-            kwargs["queryset"] = grants.offered_groups(request.user)
+            how["queryset"] = grants.offered_groups(request.user)
         else:
-            kwargs |= {"queryset": grants.offered_permissions(request.user), "form_class": PermissionField}
-        return super().formfield_for_manytomany(db_field, request, **kwargs)
+            how |= {"queryset": grants.offered_permissions(request.user), "form_class": PermissionField}
+        return super().formfield_for_manytomany(db_field, request, **how)
 
 
 class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
@@ -108,17 +106,14 @@ class StaffAdmin(ActPages, GrantingAdmin, UserAdmin[User]):
             return admin_columns.badge("active", _("Active"))
         return admin_columns.badge("disabled", _("Disabled"))
 
-    def render_change_form(
-        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
-    ) -> HttpResponse:
-        if (person := kwargs.get("obj")) is not None:
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **more: Any) -> HttpResponse:
+        if (person := more.get("obj")) is not None:
             sessions = UserSession.objects.filter(user=person).order_by("-last_seen_at")[:MAX_SESSIONS]
-            context |= summaries.context(request, self._summary(person))
-            context |= {
+            context |= summaries.context(request, self._summary(person)) | {
                 "sessions": [(each, browser_name(each.user_agent)) for each in sessions],
                 "actor": subject_of(person),
             }
-        shown: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        shown: HttpResponse = super().render_change_form(request, context, *args, **more)
         return shown
 
     def _summary(self, person: Any) -> Summary:

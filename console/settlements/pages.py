@@ -52,11 +52,8 @@ class SummarizedAdmin(ReadOnlyAdmin):
         shown = super().page_context(request, row)
         if may("settlements.view_settleditem"):
             items = self.items_of(row).select_related("payment").order_by("pk")[: MAX_ROWS + 1]
-            shown |= {
-                "items": items[:MAX_ROWS],
-                "items_title": self.items_title,
-                "has_more": len(items) > MAX_ROWS,
-            }
+            shown |= {"items": items[:MAX_ROWS], "has_more": len(items) > MAX_ROWS}
+            shown["items_title"] = self.items_title
         if may("settlements.view_openquestion"):
             shown["questions"] = self.questions_of(row).order_by("opened_at", "pk")[:MAX_ROWS]
         return shown

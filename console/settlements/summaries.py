@@ -101,10 +101,8 @@ def of_settlement(settlement: Settlement, now: datetime) -> Summary:
 def of_question(question: OpenQuestion, now: datetime) -> Summary:
     what = f"{question.get_kind_display()}{difference(question)}."
     if question.closed_at is not None:
-        text = _("Closed on %(at)s: %(note)s") % {
-            "at": clock.display(question.closed_at),
-            "note": question.note,
-        }
+        at = clock.display(question.closed_at)
+        text = _("Closed on %(at)s: %(note)s") % {"at": at, "note": question.note}
         return Summary(f"{what} {text}", "calm")
     age = clock.format_duration(now - question.opened_at)
     waits = _("It is open for %(duration)s.") % {"duration": age}

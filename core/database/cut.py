@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from django.db import connection
 
@@ -17,8 +17,5 @@ def connection_cut_at(deadline: Deadline) -> Iterator[None]:
     A `statement_timeout` does not help if the server hangs, and counts each statement alone.
     """
     connection.ensure_connection()
-    with (
-        closing(socket.socket(fileno=os.dup(connection.connection.fileno()))) as sock,
-        deadline.shuts_down(sock),
-    ):
+    with socket.socket(fileno=os.dup(connection.connection.fileno())) as sock, deadline.shuts_down(sock):
         yield

@@ -187,11 +187,8 @@ def _inserted_fields(model: type[Model]) -> list[Any]:
 
 
 def _values(row: Model) -> list[Any]:
-    values = row.__dict__
-    return [
-        convert(values[name], connection) if convert else values[name]
-        for name, convert in _writers(type(row))
-    ]
+    values, writers = row.__dict__, _writers(type(row))
+    return [convert(values[name], connection) if convert else values[name] for name, convert in writers]
 
 
 @lru_cache

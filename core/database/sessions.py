@@ -65,9 +65,7 @@ def limit_statements(connection: Any, seconds: int) -> Iterator[None]:
         with nullcontext() if connection.in_atomic_block else transaction.atomic(connection.alias):
             # After an error the server accepts only a rollback.
             if connection.connection.info.transaction_status != TransactionStatus.INERROR:
-                connection.connection.execute(
-                    f"SET LOCAL statement_timeout = {seconds * 1000}", prepare=False
-                )
+                connection.connection.execute(f"SET LOCAL statement_timeout = '{seconds}s'", prepare=False)
             return execute(sql, params, many, context)
 
     with connection.execute_wrapper(execute_limited):

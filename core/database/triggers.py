@@ -198,9 +198,8 @@ class Transitions(Refuse):
         field, table = machine.STATE_FIELD, machine.TRANSITIONS
         pairs = [(str(old), str(new)) for old, targets in table.items() for new in sorted(targets)]
         allowed = ", ".join(f"('{old}', '{new}')" for old, new in pairs)
-        return pgtrigger.Condition(
-            f"(OLD.{field} <> NEW.{field} AND (OLD.{field}, NEW.{field}) NOT IN ({allowed}))"
-        )
+        is_other = f"(OLD.{field}, NEW.{field}) NOT IN ({allowed})"
+        return pgtrigger.Condition(f"(OLD.{field} <> NEW.{field} AND {is_other})")
 
     def get_message(self, model: Any) -> str:
         field, name = self._machine(model).STATE_FIELD, model._meta.verbose_name

@@ -24,9 +24,8 @@ def modules(text: str, *, has_quiet_zone: bool = True) -> Matrix:
     """
     if not text or not text.isascii():
         raise ValueError("empty or beyond ASCII")
-    symbol = QRCode(
-        error_correction=ERROR_CORRECT_M, border=QUIET_ZONE if has_quiet_zone else 0, mask_pattern=MASK
-    )
+    border = QUIET_ZONE if has_quiet_zone else 0
+    symbol = QRCode(error_correction=ERROR_CORRECT_M, border=border, mask_pattern=MASK)
     symbol.add_data(text, optimize=DIGITS_IN_A_ROW)
     try:
         symbol.make(fit=False)  # with True it would look for the smallest symbol twice

@@ -140,14 +140,12 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> HttpResponse
 
 
 def error_response(error: Exception, request: HttpRequest | Request) -> HttpResponse:
-    api_error = _translate(error, request)
-    request_id = request_id_of(request)
+    api_error, request_id = _translate(error, request), request_id_of(request)
+    known = {"request_id": request_id}
     if isinstance(api_error, errors.Busy):
-        log.warning("%s refused: %s", request.path, api_error.code, extra={"request_id": request_id})
+        log.warning("%s refused: %s", request.path, api_error.code, extra=known)
     elif api_error.status >= 500:
-        log.error(
-            "%s %s failed", request.method, request.path, exc_info=error, extra={"request_id": request_id}
-        )
+        log.error("%s %s failed", request.method, request.path, exc_info=error, extra=known)
     response = responses.to_django(responses.error_response(api_error, request_id))
     response.error_code = api_error.code  # type: ignore[attr-defined]
     return response

@@ -119,9 +119,8 @@ class Amount(Integer):
     def __init__(
         self, *, min_value: int = money.MIN_AMOUNT, max_value: int = money.MAX_AMOUNT, **kwargs: Any
     ) -> None:
-        kwargs.setdefault(
-            "help_text", "Satang, in digits only: 150000 is 1,500.00 THB. `1500.00` is refused."
-        )
+        text = "Satang, in digits only: 150000 is 1,500.00 THB. `1500.00` is refused."
+        kwargs.setdefault("help_text", text)
         super().__init__(unit="satang", min_value=min_value, max_value=max_value, **kwargs)
 
     def to_internal_value(self, data: Any) -> int:

@@ -57,7 +57,5 @@ def _string(text: str) -> str:
     if text.isascii() and text.isprintable():
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
-    encoded = (
-        f"%{byte:02x}" if chr(byte) not in PLAIN else chr(byte) for byte in text.encode(errors="replace")
-    )
+    encoded = (chr(byte) if chr(byte) in PLAIN else f"%{byte:02x}" for byte in text.encode(errors="replace"))
     return f'%"{"".join(encoded)}"'

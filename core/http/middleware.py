@@ -67,9 +67,8 @@ class AccessMiddleware:
         response = telemetry.answer(request, respond) if telemetry.is_on() else respond(request)
         _set_security_headers(request, response)
         if response.status_code in _DENIED_STATUSES:
-            security_log.record_denied_request(
-                status=response.status_code, code=getattr(response, "error_code", "")
-            )
+            code = getattr(response, "error_code", "")
+            security_log.record_denied_request(status=response.status_code, code=code)
         seconds = time.perf_counter() - started
         measurements.add_request(request, response.status_code, seconds)
         if self.access_log is not None:

@@ -140,9 +140,8 @@ class Operation:
     @property
     def is_list(self) -> bool:
         """Whether the response is a page of a list, which is also available as CSV."""
-        return (
-            self.response is not None and Page.__required_keys__ <= self.response.shape.__annotations__.keys()
-        )
+        needed = Page.__required_keys__
+        return self.response is not None and needed <= self.response.shape.__annotations__.keys()
 
     def __call__(self, handler: Handler) -> Handler:
         handler.operation = self  # type: ignore[attr-defined]
@@ -168,9 +167,8 @@ def described(
         words["body"] = Body(body, words["body"])
     if response is not None:
         example = words["response"]
-        words["response"] = (
-            page_of(rows, response, example, **page or {}) if rows else Answer(response, example)
-        )
+        made = page_of(rows, response, example, **page or {}) if rows else Answer(response, example)
+        words["response"] = made
     links = tuple(
         Link(other, **{"body" if isinstance(value, dict) else "parameter": value})
         for other, value in words.pop("links", {}).items()

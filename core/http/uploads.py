@@ -67,9 +67,8 @@ def limit_of(meta: Mapping[str, Any]) -> int:
 def is_too_large(meta: Mapping[str, Any]) -> bool:
     """Whether the body is over its limit. The web server has dropped it then."""
     length = meta.get("CONTENT_LENGTH") or "0"
-    return bool(meta.get(TOO_LARGE)) or (
-        length.isdigit() and len(length) < 19 and int(length) > limit_of(meta)
-    )
+    is_number = length.isdigit() and len(length) < 19
+    return bool(meta.get(TOO_LARGE)) or (is_number and int(length) > limit_of(meta))
 
 
 def permission_of(path: str) -> str | None:

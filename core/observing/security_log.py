@@ -80,9 +80,7 @@ def record(
     }
     line: dict[str, Any] = {"at": time.time(), "log": "security", "event": event.value}
     line |= {name: _safe(getattr(now, name)) or None for name in ("actor", "address", "request_id")}
-    line |= {
-        name: _safe(value) if isinstance(value, str) else value for name, value in given.items() if value
-    }
+    line |= {name: _safe(each) if isinstance(each, str) else each for name, each in given.items() if each}
     log.info(orjson.dumps(line).decode())
 
 

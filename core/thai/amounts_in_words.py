@@ -31,9 +31,8 @@ IN_WORDS: dict[str, Callable[[int], str]] = {"th": in_thai, "en": in_english}
 
 def _parts(satang: int, number: Callable[[int], str], *units: str) -> list[str]:
     """Baht and satang, each with its unit; without the one that is zero, unless both are."""
-    counted = [
-        (count, unit) for count, unit in zip(divmod(satang, SATANG_PER_BAHT), units, strict=True) if count
-    ]
+    amounts = zip(divmod(satang, SATANG_PER_BAHT), units, strict=True)
+    counted = [(count, unit) for count, unit in amounts if count]
     return [f"{number(count)}{unit}" for count, unit in counted or [(0, units[0])]]
 
 

@@ -52,9 +52,8 @@ def parse_slip(payload: str) -> Slip | WalletSlip:
 
 
 def _has_form(transfer: dict[str, str], form: dict[str, str]) -> bool:
-    return transfer.keys() == form.keys() and all(
-        re.fullmatch(shape, transfer[tag]) for tag, shape in form.items()
-    )
+    has_tags = transfer.keys() == form.keys()
+    return has_tags and all(re.fullmatch(shape, transfer[tag]) for tag, shape in form.items())
 
 
 def slip_payload(slip: Slip) -> str:

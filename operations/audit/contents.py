@@ -144,21 +144,13 @@ def _other_destinations() -> Iterator[tuple[str, str]]:
     """
     with connection.chunked_cursor() as cursor:
         cursor.execute(DESTINATIONS)
-        for (
-            order_id,
-            bank_code,
-            sealed,
-            approved_last4,
-            bank_transaction_id,
-            payer_bank_code,
-            payer_sealed,
-        ) in cursor:
+        for order_id, bank_code, sealed, approved_last4, money_id, payer_bank, payer_sealed in cursor:
             try:
                 account = vault.open_sealed(sealed, context=order_id)
-                payer = payer_sealed and vault.open_sealed(payer_sealed, context=bank_transaction_id)
+                payer = payer_sealed and vault.open_sealed(payer_sealed, context=money_id)
             except vault.CannotOpen:
                 continue  # reported by `_changed_rows`
-            if approved_last4 is None and (bank_code, account) != (payer_bank_code, payer):
+            if approved_last4 is None and (bank_code, account) != (payer_bank, payer):
                 yield order_id, "it goes to another account than the payer's without an approval"
             if approved_last4 not in (None, account[-4:]):
                 yield order_id, "its approval shows another account"

@@ -29,12 +29,10 @@ def anonymise(*, before: datetime) -> Counts:
     # Ids sort by time.
     old = BankTransaction.objects.filter(HAS_PAYER, pk__lt=ids.first("btx_", before)).order_by("pk")
     cursor = ErasureCursor.objects.first() or ErasureCursor()
-    while bank_transaction_ids := list(
-        old.filter(pk__gt=cursor.last_id).values_list("pk", flat=True)[:BATCH]
-    ):
-        counts += _erase_batch(bank_transaction_ids)
+    while found := list(old.filter(pk__gt=cursor.last_id).values_list("pk", flat=True)[:BATCH]):
+        counts += _erase_batch(found)
         # A run that is killed before the next line looks at the batch again.
-        cursor.last_id = bank_transaction_ids[-1]
+        cursor.last_id = found[-1]
         cursor.save()
     return counts
 

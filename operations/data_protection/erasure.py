@@ -80,10 +80,8 @@ def find(payer: Payer) -> Selection:
         named = found.exclude(payer_name="").values_list("pk", "payer_name")
         wanted = plain_text.person(payer.name)
         return select([key for key, name in named.iterator() if plain_text.person(name) == wanted])
-    with_account = found.exclude(payer_account_sealed="").only("payer_account_sealed")
-    return select(
-        [each.pk for each in with_account.iterator() if digits(each.payer_account) == payer.account]
-    )
+    sealed = found.exclude(payer_account_sealed="").only("payer_account_sealed")
+    return select([each.pk for each in sealed.iterator() if digits(each.payer_account) == payer.account])
 
 
 def select(bank_transaction_ids: Sequence[str]) -> Selection:

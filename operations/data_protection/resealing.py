@@ -80,9 +80,7 @@ def reseal(model: type[Model], columns: Sequence[str], *, on_progress: Callable[
 
 
 @transaction.atomic
-def _reseal_rows(
-    model: type[Model], columns: Sequence[str], pks: Sequence[Any], counts: ResealCounts
-) -> None:
+def _reseal_rows(model: type[Model], columns: Sequence[str], pks: list[Any], counts: ResealCounts) -> None:
     """Read the rows again under their locks, and seal them with the newest key."""
     with connection.cursor() as cursor:
         # `core.database.triggers.ReadOnly` lets sealed columns change, and no others.

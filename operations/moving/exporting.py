@@ -100,9 +100,8 @@ def leave(merchant_id: str, *, now: datetime) -> bool:
     if merchant.moved_at is not None:
         return False
     with recorded(Act.MERCHANT_MOVED, merchant):
-        Merchant.objects.filter(pk=merchant_id).update(
-            moved_at=now, suspended_at=merchant.suspended_at or now
-        )
+        since = merchant.suspended_at or now
+        Merchant.objects.filter(pk=merchant_id).update(moved_at=now, suspended_at=since)
     active = Endpoint.objects.filter(merchant=merchant, status=EndpointStatus.ACTIVE)
     active.update(status=EndpointStatus.DISABLED, disabled_reason=DisabledReason.MOVED)
     return True

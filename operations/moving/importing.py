@@ -113,17 +113,13 @@ class Importer:
 
     def _copy(self, model: type[Model], values: list[list[Any]], keys: list[str]) -> None:
         columns = tables.columns(model)
-        names = [each.column for each in columns]
+        names, own = [each.column for each in columns], {self._merchant_id, None, ""}
         for place, column in enumerate(columns):
             if numbered := tables.numbered_by(column):
                 shift = self._shift(numbered, int(values[0][place]))
                 for row in values:
                     row[place] = None if row[place] is None else int(row[place]) + shift
-            if column.column == "merchant_id" and {row[place] for row in values} - {
-                self._merchant_id,
-                None,
-                "",
-            }:
+            if column.column == "merchant_id" and {row[place] for row in values} - own:
                 raise Unusable(NOT_OWN)
             if column.column.endswith("_sealed"):
                 fingerprint = column.column.replace("_sealed", "_fingerprint")

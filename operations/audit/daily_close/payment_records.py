@@ -170,10 +170,8 @@ def _statement_lines(owners: Owners) -> Part:
     for row in found.select_related("statement").order_by("pk"):
         body = _hidden(row.context, base64.b64encode(row.line).decode())
         of_file = _columns(row.statement, "file_sha256 created_at")
-        yield (
-            owners[str(row.bank_transaction_id)],
-            _columns(row, "bank line_number", body_base64=body, **of_file),
-        )
+        line = _columns(row, "bank line_number", body_base64=body, **of_file)
+        yield owners[str(row.bank_transaction_id)], line
 
 
 def _inquiries(payment_ids: Sequence[str]) -> Part:

@@ -98,9 +98,8 @@ def write(close: DailyClose) -> None:
     """
     chosen = Merchant.objects.filter(shows_proof=True, suspended_at=None, moved_at=None).order_by("pk")
     start, end = bounds(close.day)
-    later = Q(act=Act.PROOF_SWITCHED, created_at__gte=end) | Q(
-        act=Act.MERCHANT_IMPORTED, created_at__gte=start
-    )
+    later = Q(act=Act.PROOF_SWITCHED, created_at__gte=end)
+    later |= Q(act=Act.MERCHANT_IMPORTED, created_at__gte=start)
     closed = orjson.loads(close.body)
     left_out = AuditRecord.objects.filter(later).values("merchant_id")
     for id in chosen.exclude(pk__in=left_out).values_list("pk", flat=True):

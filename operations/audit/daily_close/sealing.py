@@ -104,9 +104,7 @@ def _sealed(seal_id: str, number: int, payment_id: str, record: payment_records.
 
 def roots(trees: dict[str, Tree]) -> dict[str, Any]:
     """What the close says of the payments, by merchant."""
-    return {
-        merchant_id: {"payments": tree.payments, "root": tree.root} for merchant_id, tree in trees.items()
-    }
+    return {each: {"payments": tree.payments, "root": tree.root} for each, tree in trees.items()}
 
 
 def seal(close: DailyClose, trees: dict[str, Tree]) -> None:

@@ -66,11 +66,10 @@ def opening_balances(start: datetime) -> dict[str, int]:
 
 def of_day(day: date, opening: dict[str, int]) -> list[AccountTotals]:
     """All accounts that had a balance or an entry, sorted by account."""
+    read = rows.run(DAY_TOTALS, list(bounds(day))).fetchall()
     found = [
         AccountTotals(account, type, merchant, opening.get(account, 0), incoming, outgoing, entries)
-        for account, type, merchant, incoming, outgoing, entries in rows.run(
-            DAY_TOTALS, list(bounds(day))
-        ).fetchall()
+        for account, type, merchant, incoming, outgoing, entries in read
     ]
     return [totals for totals in found if totals.opening or totals.entries]
 
@@ -97,9 +96,8 @@ def by_merchant(accounts: Iterable[AccountTotals]) -> list[dict[str, Any]]:
 
 def by_bank(accounts: Iterable[AccountTotals]) -> list[dict[str, Any]]:
     """Banks and acquirers. Their account falls when money comes in."""
-    return [
-        {"account": each.account, **_sums([each])} for each in accounts if each.type in EXTERNAL_ACCOUNT_TYPES
-    ]
+    outside = (each for each in accounts if each.type in EXTERNAL_ACCOUNT_TYPES)
+    return [{"account": each.account, **_sums([each])} for each in outside]
 
 
 def _sums(accounts: list[AccountTotals]) -> dict[str, int]:

@@ -31,22 +31,20 @@ class Command(SealingCommand):
             each.add_argument("--reason", required=True, help="Colleagues read it in the audit trail.")
 
     def handle(self, *args: Any, **options: Any) -> str:
+        order_id = options["order_id"]
         known = {"amount": options["amount"], "reason": options["reason"], "now": clock.now()}
         try:
             if options["kind"] == "withdrawal":
                 merchant = services.find_merchant(options["merchant_id"])
-                answer = lost_orders.record_withdrawal(
-                    options["order_id"], merchant, _payee(options) or {}, **known
-                )
+                answer = lost_orders.record_withdrawal(order_id, merchant, _payee(options) or {}, **known)
             else:
-                answer = lost_orders.record_refund(
-                    options["order_id"], options["payment_id"], _payee(options), **known
-                )
+                payment_id = options["payment_id"]
+                answer = lost_orders.record_refund(order_id, payment_id, _payee(options), **known)
         except ApiError as error:
             raise CommandError(error.text) from None
         except lost_orders.NotLost as error:
             raise CommandError(str(error)) from None
-        return f"Recorded: {options['order_id']}. Its bank says: {answer}. A worker completes it in a minute."
+        return f"Recorded: {order_id}. Its bank says: {answer}. A worker completes it in a minute."
 
 
 def _payee(options: dict[str, Any]) -> dict[str, str] | None:

@@ -44,7 +44,6 @@ class Command(BaseCommand):
         bar = ProgressBar(self.stdout, name, model._base_manager.count)
         counts = resealing.reseal(model, columns, on_progress=bar.advance)
         bar.clear()
-        self.stdout.write(
-            f"{name}: {counts.resealed} resealed, {counts.up_to_date} had the newest key already"
-        )
+        shown = f"{name}: {counts.resealed} resealed, {counts.up_to_date} had the newest key already"
+        self.stdout.write(shown)
         return counts
