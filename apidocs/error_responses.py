@@ -99,14 +99,9 @@ def _component(name: str, kind: str, schema: Json, registry: ComponentRegistry) 
 
 
 def _example(error_type: ErrorType) -> Json:
-    error = {
-        "code": error_type.code,
-        "message": error_type.message.format(
-            id=PARTS["sample_ids"].get(error_type.code), **PARTS["sample_values"]
-        ),
-        "type": error_type.type,
-    }
-    return {"value": {"error": error}}
+    sample_id = PARTS["sample_ids"].get(error_type.code)
+    message = error_type.message.format(id=sample_id, **PARTS["sample_values"])
+    return {"value": {"error": {"code": error_type.code, "message": message, "type": error_type.type}}}
 
 
 def _pascal(code: str) -> str:

@@ -34,12 +34,8 @@ def _request(document: Json, path: str, method: str, operation: Json) -> Json:
         shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each
         for each in operation["parameters"]
     ]
-    request: Json = {
-        "method": method,
-        "description": operation["description"],
-        "header": [],
-        "url": _url(path, [each for each in parameters if each["in"] == "query"]),
-    }
+    url = _url(path, [each for each in parameters if each["in"] == "query"])
+    request: Json = {"method": method, "description": operation["description"], "header": [], "url": url}
     if {"secretKey": []} not in operation["security"]:
         request["auth"] = {"type": "noauth"}
     if any(each["name"] == "Idempotency-Key" for each in parameters):
@@ -48,11 +44,8 @@ def _request(document: Json, path: str, method: str, operation: Json) -> Json:
     example = contents.get("application/json", {}).get("example")
     if example is not None:
         named = {name: f"{{{{{name}}}}}" if _is_kept(name) else value for name, value in example.items()}
-        request["body"] = {
-            "mode": "raw",
-            "raw": json.dumps(named, indent=2, ensure_ascii=False),
-            "options": {"raw": {"language": "json"}},
-        }
+        text = json.dumps(named, indent=2, ensure_ascii=False)
+        request["body"] = {"mode": "raw", "raw": text, "options": {"raw": {"language": "json"}}}
     return request
 
 

@@ -330,13 +330,8 @@ class ActPages(RecordedAdmin):
         if self.explains_personal_data:
             self.record_view(str(row.pk))
         is_checked = form.asks_twice and form.is_valid()
-        context = {
-            "explanation": explanation,
-            "form": form,
-            "is_checked": is_checked,
-            "is_last_step": is_checked or not form.asks_twice,
-        }
-        return self.act_response(request, row, found, context)
+        steps = {"is_checked": is_checked, "is_last_step": is_checked or not form.asks_twice}
+        return self.act_response(request, row, found, {"explanation": explanation, "form": form, **steps})
 
     def act_response(
         self,

@@ -168,10 +168,8 @@ class BulkActPages(ActingAdmin):
 
 def _choose(page: BulkActPages, request: HttpRequest, chosen: Any) -> HttpResponse:
     """The chosen rows, also those that somebody has resolved meanwhile, which `chosen` leaves out."""
-    ids = (
-        list(chosen.values_list("pk", flat=True)[: MAX_ROWS + 1])
-        if request.POST.get("select_across") == "1"
-        else request.POST.getlist(ACTION_CHECKBOX_NAME)
-    )
+    ids = request.POST.getlist(ACTION_CHECKBOX_NAME)
+    if request.POST.get("select_across") == "1":
+        ids = list(chosen.values_list("pk", flat=True)[: MAX_ROWS + 1])
     found = page.bulk_act(request.POST["action"])
     return page.act_on(request, found, ids, found.form(None, user=request.user))

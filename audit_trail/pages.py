@@ -168,11 +168,8 @@ class ReadOnlyAdmin(SearchedList, RecordedAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         """Return the fields with the columns of a `CausedRow` last. Django has them first."""
-        names = [
-            name
-            for name in super().get_fields(request, obj)
-            if not str(name).endswith(admin_columns.UNREADABLE)
-        ]
+        found = super().get_fields(request, obj)
+        names = [name for name in found if not str(name).endswith(admin_columns.UNREADABLE)]
         return sorted(names, key=CAUSE_FIELDS.__contains__)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:

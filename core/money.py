@@ -59,16 +59,8 @@ def with_sign(satang: int) -> str:
 
 def parse(text: str) -> int | None:
     """Satang of what a person wrote, such as "1,500" or "1500.5 THB". None if it is not clear."""
-    number = (
-        plain_text.folded(text)
-        .strip()
-        .upper()
-        .removeprefix("฿")
-        .removesuffix(CURRENCY)
-        .removesuffix("บาท")
-        .strip()
-    )
-    written = _WRITTEN.fullmatch(number)
+    number = plain_text.folded(text).strip().upper().removeprefix("฿")
+    written = _WRITTEN.fullmatch(number.removesuffix(CURRENCY).removesuffix("บาท").strip())
     if written is None:
         return None
     whole, decimals = written[1].replace(",", ""), written[2] or ".00"

@@ -63,11 +63,8 @@ def claim(limit: int) -> list[SandboxCallback]:
 def send(callback: SandboxCallback) -> CallbackResult:
     """Send a callback once, in at most 12 s, without using the database. Errors are results."""
     body = callback.body.encode()
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "sandbox-bank",
-        "Sandbox-Bank-Signature": sign(body, str(int(clock.now().timestamp()))),
-    }
+    headers = {"Content-Type": "application/json", "User-Agent": "sandbox-bank"}
+    headers["Sandbox-Bank-Signature"] = sign(body, str(int(clock.now().timestamp())))
     try:
         with requests.Session() as session:
             session.trust_env = False  # the service is on this network: ignore proxies of the environment

@@ -3,7 +3,7 @@
 The request writes the file, so a month has at most MAX_ENTRIES. For a larger one, the operator has workers.
 """
 
-from typing import Any
+from typing import IO, Any
 
 from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpResponse
@@ -53,10 +53,8 @@ def _file(request: Any, report: MerchantMonth, month: Month) -> HttpResponse:
     if file_type is None:
         raise Http404
     tables, is_buddhist = pack.sheets(report, month, clock.now()), monthly.is_buddhist()
-    return files.respond(
-        request,
-        files.MONTH,
-        str(month),
-        file_type,
-        lambda file: spreadsheets.write_sheets(file, file_type, tables, is_buddhist=is_buddhist),
-    )
+
+    def write(file: IO[bytes]) -> int:
+        return spreadsheets.write_sheets(file, file_type, tables, is_buddhist=is_buddhist)
+
+    return files.respond(request, files.MONTH, str(month), file_type, write)

@@ -80,11 +80,8 @@ def page(request: Any) -> HttpResponse:
         except ValidationError as refusal:
             form.add_error(None, refusal)
     with shop_fence.lifted():  # the statement names the merchant
-        people = list(
-            Membership.objects.filter(merchant=merchant, ended_at=None)
-            .select_related("user")
-            .order_by("user__username")[:MAX_PEOPLE]
-        )
+        found = Membership.objects.filter(merchant=merchant, ended_at=None).select_related("user")
+        people = list(found.order_by("user__username")[:MAX_PEOPLE])
     return sites.page(request, "shop/people.html", _("People"), people=people, form=form)
 
 

@@ -21,11 +21,8 @@ ID_NAMES = {"ref": "refund_id", "btx": "bank_transaction_id", "rtn": "return_id"
 
 def resolutions(context: PaymentContext) -> list[EntrySource]:
     """Slips that were shown for the payment, or are of its money; and what was decided about its money."""
-    payment, bank_transactions, orders = (
-        context.payment,
-        Q(bank_transaction__in=context.bank_transaction_ids),
-        context.order_ids,
-    )
+    payment, orders = context.payment, context.order_ids
+    bank_transactions = Q(bank_transaction__in=context.bank_transaction_ids)
     slips = SlipCheck.objects.filter(Q(claimed_payment_id=payment.pk) | bank_transactions)
     # Notifications that contradict earlier ones about the same money or order.
     conflicts = BankNotification.objects.filter(

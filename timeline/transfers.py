@@ -1,7 +1,5 @@
 """Transfers of refunds and returns: each submission, inquiry and report of a bank."""
 
-from typing import Any
-
 from django.db.models import OuterRef, Subquery
 
 from core import money
@@ -45,12 +43,8 @@ def _event(event: TransferEvent) -> TimelineEntry:
 
 def _contradiction(found: TransferContradiction) -> TimelineEntry:
     """`amount` is what we asked for, `answer_amount` what the acquirer charged, both in satang."""
-    details: dict[str, Any] = {
-        "subject_id": found.subject_id,
-        "amount": found.amount,
-        "state": found.state,
-        "answer": found.answer,
-    }
+    names = ("subject_id", "amount", "state", "answer")
+    details = {name: getattr(found, name) for name in names}
     if found.answer_amount is not None:
         details |= {"answer_amount": found.answer_amount, "answer_currency": found.answer_currency}
     summary = explanations.contradicting_ends(found)

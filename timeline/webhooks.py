@@ -128,9 +128,5 @@ def _dropped(delivery: Any) -> TimelineEntry:
 
 def _delivery_details(delivery: Delivery) -> dict[str, Any]:
     endpoint = "webhook_id" if delivery.endpoint_id.startswith("wh_") else "destination_id"
-    return {
-        "event": delivery.event.type,
-        "event_id": delivery.event_id,
-        endpoint: delivery.endpoint_id,
-        "delivery_id": delivery.id,
-    }
+    event = {"event": delivery.event.type, "event_id": delivery.event_id}
+    return event | {endpoint: delivery.endpoint_id, "delivery_id": delivery.id}

@@ -25,11 +25,9 @@ def findings() -> list[Finding]:
 
 def disk(folder: str, free: int) -> Finding:
     is_full = free < LEAST_FREE
-    advice = (
-        "Make room: PostgreSQL stops when its disk is full."
-        if is_full
-        else "Make room, or watch it: a million payments take about 14 GB."
-    )
+    advice = "Make room, or watch it: a million payments take about 14 GB."
+    if is_full:
+        advice = "Make room: PostgreSQL stops when its disk is full."
     found = f"{free / GB:.1f} GB free"
     return judge(f"disk of {folder}", found, advice, is_problem=is_full, is_warning=free < LOW_FREE)
 

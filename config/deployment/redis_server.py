@@ -43,7 +43,7 @@ def sentinel_findings(url: str) -> list[Finding]:
         return []
     found = SentinelUrl.parse(url)
     known = [_replicas(sentinel, found.name) for sentinel in found.sentinels(SECONDS).sentinels]
-    states = [replicas for replicas in known if isinstance(replicas, list)]
+    states = [each for each in known if isinstance(each, list)]
     if not states:
         reason = f"none tells the primary {found.name}: {known[0]}"
         return [problem("Sentinel", reason, "Check that they run, their TLS and password, and the name.")]
@@ -52,11 +52,8 @@ def sentinel_findings(url: str) -> list[Finding]:
         advice = "Run three on three machines: two must agree on a fail-over."
         return [warning("Sentinel", shown, advice)]
     down = ("is_sdown", "is_odown", "is_disconnected")
-    if all(
-        replica["master-link-status"] != "ok" or any(replica[name] for name in down)
-        for replicas in states
-        for replica in replicas
-    ):
+    replicas = [replica for known_to_one in states for replica in known_to_one]
+    if all(each["master-link-status"] != "ok" or any(each[name] for name in down) for each in replicas):
         advice = "Nothing can take over: start a replica, and look whether it follows the primary."
         return [warning("Sentinel", "no replica of the primary is up", advice)]
     return [ok("Sentinel", shown)]

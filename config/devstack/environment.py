@@ -51,14 +51,8 @@ def environment(instance: Instance, databases: Mapping[str, str], redis_url: str
         **LOOPBACK_WEBHOOK_SETTINGS,
     }
     value = {name: os.environ[name] for name in settings if name in os.environ}
-    return {
-        **settings,
-        **value,
-        **databases,
-        "REDIS_URL": redis_url,
-        "PORT": str(port()),
-        "DATA_DIR": str(instance.folder),
-    }
+    own = {"REDIS_URL": redis_url, "PORT": str(port()), "DATA_DIR": str(instance.folder)}
+    return {**settings, **value, **databases, **own}
 
 
 def write_env_file(folder: Path, environ: Mapping[str, str]) -> None:

@@ -35,19 +35,13 @@ MAX_LENGTH = 200
 # Of one person. Somebody who types asks three times a second.
 RATE = RateLimit(per_second=3, burst=40)
 # Lists that are searched, in the order of the menu.
-SEARCHED = [
-    label
-    for section in SECTIONS
-    for label in section.lists
-    if label not in ("reconciliation.reconciliationexception", "auth.group")
-]
+NOT_SEARCHED = ("reconciliation.reconciliationexception", "auth.group")
+SEARCHED = [label for section in SECTIONS for label in section.lists if label not in NOT_SEARCHED]
 # Those that are searched while somebody types.
-TYPED = frozenset(
-    {
-        *("payments.payment", "links.paymentlink", "refunds.refund", "withdrawals.withdrawal"),
-        *("settlements.settlement", "merchants.merchant", "reconciliation.banktransaction", "auth.user"),
-    }
-)
+TYPED = {
+    *("payments.payment", "links.paymentlink", "refunds.refund", "withdrawals.withdrawal"),
+    *("settlements.settlement", "merchants.merchant", "reconciliation.banktransaction", "auth.user"),
+}
 EMPTY = "-"
 
 

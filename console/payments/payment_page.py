@@ -80,17 +80,17 @@ class PaymentPageAdmin(EvidencePages, NotedPages, PaymentAdmin):
 
 def _deliveries(payment: Payment) -> list[Any]:
     """Of the events of the payment, its refunds and its exceptions, with `request` and `attempts`."""
-    subjects = [
-        payment.id,
-        *payment.refunds.values_list("pk", flat=True)[:MAX_ROWS],
-        *payment.exceptions.values_list("pk", flat=True)[:MAX_ROWS],
-    ]
+    subjects = [payment.id, *_keys(payment.refunds), *_keys(payment.exceptions)]
     attempts = Prefetch("attempt_set", DeliveryAttempt.objects.order_by("-number"), to_attr="attempts")
     found = Delivery.objects.filter(event__subject_id__in=subjects).select_related("endpoint", "event")
     shown: list[Any] = list(found.prefetch_related(attempts).order_by("-created_at", "-id")[:MAX_ROWS])
     for delivery in shown:
         delivery.request = personal_data.message(bytes(delivery.event.body).decode())
     return shown
+
+
+def _keys(rows: Any) -> Any:
+    return rows.values_list("pk", flat=True)[:MAX_ROWS]
 
 
 def _requests_url(payment: Payment) -> str:
@@ -100,10 +100,6 @@ def _requests_url(payment: Payment) -> str:
 
 def _entries(payment: Payment) -> "QuerySet[Entry]":
     """Postings of the payment, its bank transactions and its refunds."""
-    subjects = [
-        payment.id,
-        *payment.bank_transactions.values_list("pk", flat=True)[:MAX_ROWS],
-        *payment.refunds.values_list("pk", flat=True)[:MAX_ROWS],
-    ]
+    subjects = [payment.id, *_keys(payment.bank_transactions), *_keys(payment.refunds)]
     found = Entry.objects.filter(journal__subject_id__in=subjects).select_related("journal")
     return found.order_by("journal_id", "id")[: 4 * MAX_ROWS]

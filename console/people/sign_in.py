@@ -152,11 +152,8 @@ def ask(request: HttpRequest) -> HttpResponse:
     onward = request.get_full_path()
     if request.method == "POST" and not request.FILES:
         name, now = secrets.token_urlsafe(16), clock.now().timestamp()
-        waiting = {
-            each: form
-            for each, form in request.session.get(WAITING_FORMS, {}).items()
-            if now - form["at"] < PERIOD.total_seconds()
-        }
+        earlier = request.session.get(WAITING_FORMS, {}).items()
+        waiting = {each: form for each, form in earlier if now - form["at"] < PERIOD.total_seconds()}
         form = {"path": onward, "fields": request.POST.urlencode(), "at": now}
         request.session[WAITING_FORMS] = {**waiting, name: form}
         onward = reverse("go_on", args=[name])

@@ -67,11 +67,8 @@ def of_transfer(transfer: AcquirerTransfer, now: datetime) -> Summary:
         "%(acquirer)s transfers %(net)s for %(count)s card payments.",
         count,
     )
-    words = {
-        "acquirer": capfirst(banks.title(transfer.acquirer)),
-        "net": money.display(transfer.net_amount),
-        "count": f"{count:,}",
-    }
+    net, acquirer = money.display(transfer.net_amount), capfirst(banks.title(transfer.acquirer))
+    words = {"acquirer": acquirer, "net": net, "count": f"{count:,}"}
     if transfer.state == AcquirerTransferState.FAILED:
         what = _("The transfer failed: a later one pays this money.")
         return _with_question(f"{text % words} {what}", "calm", transfer)
@@ -88,11 +85,8 @@ def of_settlement(settlement: Settlement, now: datetime) -> Summary:
         "%(merchant)s gets %(net)s for %(count)s card payments.",
         settlement.payment_count,
     )
-    words = {
-        "merchant": settlement.merchant.name,
-        "net": money.display(settlement.net_amount),
-        "count": f"{settlement.payment_count:,}",
-    }
+    net, count = money.display(settlement.net_amount), f"{settlement.payment_count:,}"
+    words = {"merchant": settlement.merchant.name, "net": net, "count": count}
     status = settlement.status_at(now)
     sentence = f"{text % words} {_when(status, settlement)}"
     return _with_question(sentence, TONES[status], settlement.transfer)

@@ -18,8 +18,6 @@ from core.console.csv_cells import escape_cell
 
 Cell = str | int | Decimal | date | datetime | None
 """A Decimal is an amount in baht; a datetime has whole seconds and no zone, which its column names."""
-# The limit of the format.
-XLSX_ROWS = 1_048_576
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +36,8 @@ A4 = 9
 COLUMN_WIDTH = 26  # characters
 ZIP = FileType("zip", "application/zip", is_text=False)
 CSV = FileType("csv", "text/csv; charset=utf-8", is_text=True)
-XLSX = FileType(
-    "xlsx",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    is_text=False,
-    max_rows=XLSX_ROWS,
-)
+_OPEN_XML = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+XLSX = FileType("xlsx", _OPEN_XML, is_text=False, max_rows=1_048_576)
 
 
 class BoldRow(list[Cell]):

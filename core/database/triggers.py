@@ -218,12 +218,8 @@ def sql_list(values: Iterable[Any]) -> str:
 
 def initial(field: str, states: Collection[Any], *, noun: str) -> Refuse:
     """A new row begins in one of these states."""
-    return Refuse(
-        f"{field}_initial",
-        INSERT,
-        f"{noun} cannot begin like that",
-        condition=f"NEW.{field} NOT IN {sql_list(states)}",
-    )
+    condition = f"NEW.{field} NOT IN {sql_list(states)}"
+    return Refuse(f"{field}_initial", INSERT, f"{noun} cannot begin like that", condition=condition)
 
 
 def set_once(

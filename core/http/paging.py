@@ -144,11 +144,8 @@ def find_cursor(
         return None
     found = rows.filter(pk=pk_of(query[name])).values_list("created_at", "pk").first()
     if found is None:
-        raise errors.InvalidParameters(
-            param=name,
-            rule="must be an id of this list",
-            received=received.describe(query[name], is_shown=True),
-        )
+        shown = received.describe(query[name], is_shown=True)
+        raise errors.InvalidParameters(param=name, rule="must be an id of this list", received=shown)
     created_at, row_id = found
     return Cursor(created_at, row_id, is_before=name == "before")
 

@@ -13,7 +13,8 @@ from core import request_context, tls
 from core.database.availability import is_unavailable
 from core.observing.logs import redact
 
-# What a frame of a traceback may have.
+# What a report, and a frame of a traceback, may have.
+REPORT = ("event_id", "timestamp", "level", "logger", "platform", "release", "environment", "sdk")
 FRAME = ("filename", "function", "module", "lineno", "in_app")
 MAX_LENGTH = 300
 STOP_SECONDS = 2
@@ -52,11 +53,7 @@ def _only_what_is_safe(event: Any, hint: dict[str, Any]) -> Any:
     error = (hint.get("exc_info") or (None, None))[1]
     if is_unavailable(error):
         return None
-    kept = {
-        name: event[name]
-        for name in ("event_id", "timestamp", "level", "logger", "platform", "release", "environment", "sdk")
-        if name in event
-    }
+    kept = {name: event[name] for name in REPORT if name in event}
     kept["server_name"] = event.get("server_name")
     # The template, whose values may be paths or names.
     kept["logentry"] = {"message": redact(str((event.get("logentry") or {}).get("message", "")))[:MAX_LENGTH]}

@@ -109,11 +109,8 @@ def record_event(event_type: str, event_id: str, subject_id: str, parent: str = 
     current = get_current_span().get_span_context()
     links = [Link(current)] if parent and current.is_valid else []
     actor = request_context.current().actor
-    attributes = {
-        "thaiqr.event": event_id,
-        "thaiqr.subject": subject_id,
-        "thaiqr.actor": "staff" if actor.startswith("staff:") else actor,
-    }
+    who = "staff" if actor.startswith("staff:") else actor
+    attributes = {"thaiqr.event": event_id, "thaiqr.subject": subject_id, "thaiqr.actor": who}
     with _span(event_type, context=_context(parent) if parent else None, links=links, attributes=attributes):
         return _traceparent()
 
@@ -126,12 +123,8 @@ def delivery(traceparent: str | None, delivery_id: str, attempt: int) -> Iterato
         return
     from opentelemetry.trace import SpanKind
 
-    with _span(
-        "webhook delivery",
-        context=_context(traceparent),
-        kind=SpanKind.CLIENT,
-        attributes={"thaiqr.delivery": delivery_id, "thaiqr.attempt": attempt},
-    ):
+    named = {"thaiqr.delivery": delivery_id, "thaiqr.attempt": attempt}
+    with _span("webhook delivery", context=_context(traceparent), kind=SpanKind.CLIENT, attributes=named):
         yield _traceparent()
 
 

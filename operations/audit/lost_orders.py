@@ -23,6 +23,7 @@ from refunds.models import RefundReason
 from transfers import safe_mode, services as transfers
 from withdrawals import services as withdrawals
 
+Payee = Mapping[str, str]
 KNOWN = ("processing", "succeeded", "failed", "returned")
 
 
@@ -31,7 +32,7 @@ class NotLost(Exception):
 
 
 def record_withdrawal(
-    order_id: str, merchant: Merchant, payee: Mapping[str, str], *, amount: int, reason: str, now: datetime
+    order_id: str, merchant: Merchant, payee: Payee, *, amount: int, reason: str, now: datetime
 ) -> str:
     """Record a withdrawal; return the bank's answer about it. payee: as in a request.
 
@@ -47,13 +48,7 @@ def record_withdrawal(
 
 
 def record_refund(
-    order_id: str,
-    payment_id: str,
-    payee: Mapping[str, str] | None,
-    *,
-    amount: int,
-    reason: str,
-    now: datetime,
+    order_id: str, payment_id: str, payee: Payee | None, *, amount: int, reason: str, now: datetime
 ) -> str:
     """Record a refund; return the bank's answer about it. payee: None is the payer's account or card.
 

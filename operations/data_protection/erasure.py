@@ -88,12 +88,9 @@ def select(bank_transaction_ids: Sequence[str]) -> Selection:
     """The bank transactions, and what hangs on them. A payment that other money paid is left out."""
     credited = BankTransaction.objects.filter(CREDITED, pk__in=bank_transaction_ids, payment__isnull=False)
     payment_ids = list(credited.values_list("payment_id", flat=True))
-    refunds = _ids(Refund.objects.filter(payment__in=payment_ids))
-    return Selection(
-        bank_transaction_ids,
-        payment_ids,
-        refunds + _ids(Return.objects.filter(bank_transaction__in=bank_transaction_ids)),
-    )
+    order_ids = _ids(Refund.objects.filter(payment__in=payment_ids))
+    order_ids += _ids(Return.objects.filter(bank_transaction__in=bank_transaction_ids))
+    return Selection(bank_transaction_ids, payment_ids, order_ids)
 
 
 def count(selection: Selection) -> Counts:

@@ -66,11 +66,8 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def _readiness() -> ApiResponse:
     checks = _checks(clock.now())
     ready = all(check["ok"] for check in checks.values())
-    body = {
-        "status": "ok" if ready else "unavailable",
-        "warnings": [name for name, check in checks.items() if "warning" in check],
-        "checks": checks,
-    }
+    warnings = [name for name, check in checks.items() if "warning" in check]
+    body = {"status": "ok" if ready else "unavailable", "warnings": warnings, "checks": checks}
     return ApiResponse.of(body, 200 if ready else 503)
 
 

@@ -81,11 +81,8 @@ def state(merchant: Merchant, qr_code_ids: Collection[str], now: datetime) -> di
 
 def _payment(payment: Payment) -> dict[str, Any]:
     named = (payment.metadata or {}).get(TILL)
-    return {
-        "amount_display": money.display(payment.received),
-        "reference": payment.reference,
-        "till": named if isinstance(named, str) else "",
-    }
+    till = named if isinstance(named, str) else ""
+    return {"amount_display": money.display(payment.received), "reference": payment.reference, "till": till}
 
 
 def _code(payment: Payment, now: datetime) -> dict[str, Any]:

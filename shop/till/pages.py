@@ -21,15 +21,9 @@ PAGE_POLICY = f"{middleware.CONSOLE_POLICY}; manifest-src 'self'"
 
 
 def page(request: Any) -> HttpResponse:
-    shown = sites.page(
-        request,
-        "shop/till.html",
-        _("Till"),
-        merchant=request.membership.merchant,
-        language=money_in.language(),
-        least=money.MIN_AMOUNT,
-        most=money.MAX_AMOUNT,
-    )
+    context = {"merchant": request.membership.merchant, "language": money_in.language()}
+    limits = {"least": money.MIN_AMOUNT, "most": money.MAX_AMOUNT}
+    shown = sites.page(request, "shop/till.html", _("Till"), **context, **limits)
     shown.headers["Content-Security-Policy"] = PAGE_POLICY
     return shown
 

@@ -43,12 +43,8 @@ def write(close: DailyClose) -> bytes:
             document.add_rows(_columns(name), [_sum(found)], has_sum=True)
             count = {"count": f"{len(found):,}"}
             document.add_line(_("%(count)s rows are too many to print. The signed file has them.") % count)
-    add_proof(
-        document,
-        close,
-        f"daily-close {close.day}",
-        [(_("Hash of the ledger entries"), body["ledger"]["hash"])],
-    )
+    also = [(_("Hash of the ledger entries"), body["ledger"]["hash"])]
+    add_proof(document, close, f"daily-close {close.day}", also)
     return bytes(document.output())
 
 

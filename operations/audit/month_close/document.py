@@ -16,28 +16,20 @@ from operations.models import MonthClose
 def write(close: MonthClose) -> bytes:
     """The close as PDF, in the language of the reader. It shows what the signed text says, and no more."""
     body = orjson.loads(close.body)
-    document = Document(
-        _("Closed month %(month)s") % {"month": close},
-        at=datetime.fromisoformat(body["ends_at"]),
-        language=get_language() or "en",
-    )
+    title, ends_at = _("Closed month %(month)s") % {"month": close}, datetime.fromisoformat(body["ends_at"])
+    document = Document(title, at=ends_at, language=get_language() or "en")
     document.facts([(_("Number"), str(close.number)), (_("Currency"), body["currency"])])
     for name, lines in month_page.tables(body):
         document.heading(name, room=60)
         document.add_rows(_columns(_("Line")), [_cells(*line) for line in lines], has_sum=True)
-    if body["on_the_way"]:
-        document.heading(_("On the way"), room=30)
-        found = [
-            (f"{_(LABELS[each['kind']])} {each['subject']}", each["amount"]) for each in body["on_the_way"]
-        ]
-        document.add_rows(_columns(_("What")), [_cells(*line) for line in found], has_sum=False)
-    if body["corrections"]:
-        document.heading(_("Corrections"), room=30)
-        found = [
-            (f"{_('Correction of %(month)s') % each}: {each['type']} {each['subject']}", each["amount"])
-            for each in body["corrections"]
-        ]
-        document.add_rows(_columns(_("What")), [_cells(*line) for line in found], has_sum=False)
+    on_the_way = [(_(LABELS[each["kind"]]), each) for each in body["on_the_way"]]
+    correction = _("Correction of %(month)s")
+    corrections = [(f"{correction % each}: {each['type']}", each) for each in body["corrections"]]
+    for title, found in ((_("On the way"), on_the_way), (_("Corrections"), corrections)):
+        if found:
+            document.heading(title, room=30)
+            cells = [_cells(f"{what} {each['subject']}", each["amount"]) for what, each in found]
+            document.add_rows(_columns(_("What")), cells, has_sum=False)
     add_proof(document, close, f"month-close {close}")
     return bytes(document.output())
 

@@ -28,11 +28,8 @@ from operations.data_protection import database_roles, shop_fence
 LOCK_SECONDS = 2
 PAUSE_SECONDS = 3.0
 TRIES = 100
-LIMITS = {
-    "lock_timeout": f"{LOCK_SECONDS}s",
-    "statement_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
-}
+LIMITS = dict.fromkeys(("statement_timeout", "idle_in_transaction_session_timeout"), "0")
+LIMITS["lock_timeout"] = f"{LOCK_SECONDS}s"
 # The key of an advisory lock of a session. Nobody waits for it in the database, because the build of an index
 # waits for all who wait there.
 ONE_AT_A_TIME = 7_264_001
