@@ -1,7 +1,4 @@
-"""The first page, and the reference: documents for programs, a page to read, and a page to try.
-
-They need no internet.
-"""
+"""The first page, and the reference for programs, to read and to try. They need no internet."""
 
 from functools import lru_cache
 

@@ -56,10 +56,7 @@ class UploadGate:
         await self._of_all.acquire("", held)
 
     async def find_uploader(self, meta: Meta) -> str | None:
-        """Who may upload, or None, for a request that `uploads.kind_of` names.
-
-        Raises OverloadedError, and what `find_uploader` raises.
-        """
+        """Who may upload, or None. Raises OverloadedError, and what `find_uploader` raises."""
         held = ExitStack()
         await self._lookups.acquire(held)
         lookup = asyncio.get_running_loop().run_in_executor(self._thread, self._uploader_of, meta)

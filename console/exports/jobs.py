@@ -108,10 +108,7 @@ def _renewing(
     lines: Iterable[Any],
     total: int | None,
 ) -> Iterator[Any]:
-    """The lines; renews the lease with each page of them, or each 10 s. Raises Abandoned and NotPossible.
-
-    numbers: of the lines in the file.
-    """
+    """The lines; renews the lease with each page of them, or each 10 s. Raises Abandoned and NotPossible."""
     QUEUE.renew(export, total=total)
     renewed_at = time.monotonic()
     for line, number in zip(lines, numbers, strict=False):

@@ -202,10 +202,7 @@ def chosen(request: HttpRequest, today: date) -> tuple[Month, str]:
 
 
 def read(month: Month, merchant_id: str = "", *, until: datetime | None = None) -> list[MerchantMonth]:
-    """The report of one merchant, or of all that had a balance or an entry, sorted by name.
-
-    until: the end of a month that goes on.
-    """
+    """The report of one merchant, or of all with a balance or an entry, by name. until: an earlier end."""
     types, end = list(MERCHANT_ACCOUNT_TYPES), until or month.end
     values = [types, merchant_id, merchant_id, month.start, end, list(FEE_TYPES), types]
     found = rows.run(READ, [*values, OPENING, month.start, CLOSING, end]).fetchall()

@@ -121,10 +121,7 @@ def invitation_page(request: HttpRequest) -> HttpResponse:
 
 
 def new_link(person: User, urlconf: str | None = None) -> str:
-    """A link for this person, in place of an earlier one. The caller has a transaction.
-
-    urlconf: of another site than that of the page.
-    """
+    """A link in place of an earlier one, in a transaction. urlconf: of another site than the page's."""
     person.set_unusable_password()  # another one each time, so the tokens of earlier links are wrong
     person.save(update_fields=["password"])
     token = f"{person.pk}-{tokens.make_token(person)}"

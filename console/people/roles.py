@@ -117,10 +117,7 @@ def apply(apps: Any, schema_editor: Any = None) -> None:
 
 
 def _create_missing_permissions(apps: Any, app_labels: Iterable[str]) -> None:
-    """Django creates permissions only after all migrations, and only for apps with a module of models.
-
-    The apps of a migration have no modules.
-    """
+    """Django makes them after all migrations, of apps with a module of models. A migration has no modules."""
     for app_label in app_labels:
         if app_label not in apps.app_configs:
             continue  # an app of a later migration

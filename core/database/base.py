@@ -1,7 +1,4 @@
-"""Django's PostgreSQL backend with faster cursors, timestamps and health checks.
-
-Django finds this module and class by the setting ENGINE.
-"""
+"""Django's PostgreSQL backend with faster cursors, timestamps and health checks: the setting ENGINE."""
 
 import select
 from collections.abc import Sequence

@@ -42,10 +42,7 @@ def is_configured() -> bool:
 
 
 def reads(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function that only reads do so on the standby. If that fails, it runs again on the primary.
-
-    Inside a transaction nothing changes.
-    """
+    """Outside of a transaction, let what only reads use the standby. If that fails, the primary is read."""
 
     @wraps(function)
     def read(*arguments: P.args, **options: P.kwargs) -> R:

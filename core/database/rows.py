@@ -26,10 +26,7 @@ M = TypeVar("M", bound=Model)
 
 
 def run(sql: str, values: Sequence[Any] | Mapping[str, Any]) -> CursorWrapper:
-    """Run a statement; its result is there until the next statement of this thread.
-
-    Placeholders are `%s`, or `%(name)s` with a mapping.
-    """
+    """Run a statement with `%s` or `%(name)s`; its result is there until the next one of this thread."""
     if isinstance(values, Mapping):
         sql, names = positional(sql)
         values = [values[name] for name in names]

@@ -1,7 +1,4 @@
-"""The parser, content negotiation, exception handler and base viewset of the API.
-
-No other module turns errors into HTTP responses.
-"""
+"""The parser, negotiation, errors and base viewset of the API. Only this module turns errors into HTTP."""
 
 import hashlib
 import logging

@@ -21,10 +21,7 @@ PARAMETERS = ("date", "date_from", "date_to")
 
 
 def between(value: str, now: datetime) -> tuple[datetime, datetime] | None:
-    """The first instant of a choice, of a day (2026-11-23) or of a month (2026-11), and the first after it.
-
-    None if the value is none of these.
-    """
+    """The start of a choice, a day (2026-11-23) or a month (2026-11), and the instant after it; or None."""
     today = now.astimezone(BANGKOK).replace(hour=0, minute=0, second=0, microsecond=0)
     tomorrow, month = today + timedelta(days=1), today.replace(day=1)
     spans = {
