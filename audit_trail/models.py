@@ -74,9 +74,8 @@ class UnchainedRecord(KeyedRow):
         AuditRecord, on_delete=models.DO_NOTHING, primary_key=True, db_constraint=False, related_name="+"
     )
 
-    class Meta:
+    class Meta(KeyedRow.Meta):
         verbose_name, verbose_name_plural = _("unchained audit record"), _("unchained audit records")
-        default_permissions = ()
         triggers = [no_truncate("unchained records wait for their link")]
 
 

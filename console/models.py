@@ -18,8 +18,7 @@ class SignInLimit(KeyedRow):
     value = models.TextField()
     expires = models.DateTimeField(db_index=True)
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         permissions = [
             ("lift_lockout", "Can lift a lockout"),
             ("end_sessions", "Can end the sessions of others"),
@@ -78,7 +77,6 @@ class ExportPart(KeyedRow):
     number = models.IntegerField()
     content = models.BinaryField()
 
-    class Meta:
+    class Meta(KeyedRow.Meta):
         verbose_name, verbose_name_plural = _("part of an export"), _("parts of exports")
-        default_permissions = ()
         constraints = [models.UniqueConstraint(fields=["export", "number"], name="exportpart_once")]

@@ -34,8 +34,7 @@ class ListCount(KeyedRow):
     count = models.BigIntegerField()
     amount = models.BigIntegerField(default=0, db_default=0)  # satang of these rows
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [triggers.WrittenByTriggers(ONLY_TRIGGERS, ALL_OPERATIONS)]
         indexes = [
             models.Index(
@@ -68,8 +67,7 @@ class CountDelta(KeyedRow):
     delta = models.BigIntegerField()
     amount = models.BigIntegerField(default=0, db_default=0)  # the change in satang
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         # A trigger adds deleted rows to the counts.
         triggers = [triggers.WrittenByTriggers(ONLY_TRIGGERS)]
         indexes = [models.Index(fields=["owner_id", "list"], name="countdelta_of_list")]
@@ -84,8 +82,7 @@ class OpenPeriod(KeyedRow):
     period = models.DateTimeField()  # Its start. It lasts five seconds.
     owner_id = PublicId()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [triggers.WrittenByTriggers(ONLY_TRIGGERS, ALL_OPERATIONS)]
         indexes = [models.Index(fields=["period", "owner_id"], name="openperiod_of_owner")]
 
@@ -104,7 +101,6 @@ class CountClock(KeyedRow):
     marked_by = models.BigIntegerField(null=True)
     target = models.DateTimeField(null=True)  # until when the caller of the last step would close
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [triggers.keep_rows("there is one clock of the counts")]
         constraints = [check("countclock_is_one", Q(id=1))]

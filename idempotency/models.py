@@ -28,6 +28,3 @@ class IdempotencyKey(KeyedRow):
     subject_id = PublicId(blank=True, default="", db_default="")  # the subject of a request with two commits
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
-
-    class Meta:
-        default_permissions = ()

@@ -154,8 +154,7 @@ class PendingEntry(KeyedRow):
     entry_id = models.BigIntegerField()  # A trigger checks that the same statement posts it.
     amount = models.BigIntegerField()  # satang
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [triggers.never_updated("a pending entry is only added and deleted")]
         constraints = [
             check(
@@ -185,8 +184,7 @@ class BalanceTransaction(KeyedRow):
     source_id = PublicId()  # the payment, refund or withdrawal
     created_at = models.DateTimeField()  # the same as of its journal
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [triggers.append_only("a posting is never changed")]
         indexes = [
             # The list, of all types or of one (`is_merged`), and the balances after its rows.

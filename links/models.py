@@ -162,7 +162,6 @@ class LinkCode(KeyedRow):
     visitor = models.CharField(max_length=VISITOR_LENGTH)  # A random text in the visitor's cookie
     number = models.IntegerField()  # of this visitor, from 1
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [triggers.append_only("who made a code of a link never changes")]
         constraints = [models.UniqueConstraint(fields=["link", "visitor", "number"], name="linkcode_once")]

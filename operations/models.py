@@ -16,6 +16,9 @@ class Heartbeat(KeyedRow):
     name = models.CharField(max_length=20, primary_key=True)
     recorded_at = models.DateTimeField()
 
+    class Meta:
+        default_permissions = ("view",)
+
 
 class Measurement(KeyedRow):
     """How often something happened in total, and how long it took. All processes add to these rows.
@@ -29,8 +32,7 @@ class Measurement(KeyedRow):
     count = models.BigIntegerField()
     seconds = models.FloatField()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [
             models.UniqueConstraint(fields=["name", "labels", "bucket"], name="measurement_once_per_bucket")
         ]
@@ -50,8 +52,7 @@ class ProcessReport(KeyedRow):
     max_files = models.BigIntegerField()
     processor_seconds = models.FloatField()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [models.UniqueConstraint(fields=["host", "pid"], name="processreport_once")]
 
 
@@ -140,8 +141,7 @@ class EncryptionKeyCheck(KeyedRow):
     id = models.SmallIntegerField(primary_key=True, default=ONLY)
     text_sealed = models.TextField(editable=False)
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [check("encryption_key_check_single_row", Q(id=1))]
 
 
@@ -153,8 +153,7 @@ class ErasureCursor(KeyedRow):
     id = models.SmallIntegerField(primary_key=True, default=ONLY)
     last_id = PublicId()  # the bank transaction that was looked at last
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [check("erasurecursor_single_row", Q(id=1))]
 
 
@@ -163,9 +162,6 @@ class WaitingErasure(KeyedRow):
 
     # Without a foreign key: the books must not need this row.
     bank_transaction_id = PublicIdKey()
-
-    class Meta:
-        default_permissions = ()
 
 
 class SignedClose(models.Model):
@@ -212,8 +208,7 @@ class EvidenceSeal(KeyedRow):
     count = models.IntegerField()  # how many payments
     nodes = models.BinaryField()  # The hash tree, see `operations.audit.daily_close.hash_tree`.
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         permissions = [("view_evidence", "Can download the evidence of payments")]
         triggers = [append_only("a seal is never changed")]
         constraints = [check("evidenceseal_of_payments", Q(count__gte=1))]
@@ -230,8 +225,7 @@ class ProofDay(KeyedRow):
     body = models.TextField()  # the JSON that is signed, byte by byte
     signature = models.CharField(max_length=88)  # Ed25519, in base64
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [
             append_only("what a proof page said never changes"),
             Refuse(
@@ -256,8 +250,7 @@ class PaymentEvidence(KeyedRow):
     # Of the salts. Without it nobody can try names and accounts.
     seed_sealed = models.TextField(editable=False, blank=True)
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [
             keep_rows("what was sealed is never deleted"),
             ReadOnly("what was sealed never changes", erasable=["seed_sealed"], is_forbidden=True),

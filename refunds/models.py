@@ -280,9 +280,8 @@ class ClaimTry(KeyedRow):
     is_proven = models.BooleanField()
     tried_at = models.DateTimeField()
 
-    class Meta:
+    class Meta(KeyedRow.Meta):
         verbose_name_plural = "claim tries"
-        default_permissions = ()
         triggers = [triggers.append_only("a try of a claim is never changed")]
         indexes = [models.Index(fields=["network", "tried_at"], name="claimtry_of_network")]
         constraints = [

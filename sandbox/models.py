@@ -73,8 +73,7 @@ class SandboxCharge(KeyedRow):
 
     objects = SandboxChargeQuerySet.as_manager()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         indexes = [
             models.Index(
                 fields=["transferable_at"],
@@ -126,8 +125,7 @@ class SandboxCardRefund(KeyedRow):
     settled_at = models.DateTimeField(null=True)  # when a transfer was reduced by it
     created_at = models.DateTimeField()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         indexes = [
             models.Index(
                 fields=["created_at"], condition=Q(settled_at=None), name="sandboxcardrefund_to_settle"
@@ -145,8 +143,7 @@ class SandboxTransfer(KeyedRow):
     paid_at = models.DateTimeField()  # when it arrives
     created_at = models.DateTimeField()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         indexes = [models.Index(fields=["created_at", "id"], name="sandboxtransfer_by_time")]
 
     @property
@@ -164,8 +161,7 @@ class SandboxSettledItem(KeyedRow):
     fee = models.BigIntegerField()  # satang
     fee_vat = models.BigIntegerField()  # satang
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [
             check(
                 "sandboxsettleditem_has_one_subject",
@@ -196,8 +192,7 @@ class SandboxPayment(KeyedRow):
     paid_at = models.DateTimeField()
     created_at = models.DateTimeField()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         indexes = [models.Index(fields=["biller_id", "reference1"], name="sandboxpayment_of_code")]
         constraints = [models.UniqueConstraint(fields=["slip_reference"], name="sandboxpayment_slip_once")]
 
@@ -249,8 +244,7 @@ class SandboxEntry(KeyedRow):
 
     objects = SandboxEntryQuerySet.as_manager()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         indexes = [models.Index(fields=["occurred_at", "id"], name="sandboxentry_by_time")]
         constraints = [
             known("type", SandboxEntryType, name="sandboxentry_type_known"),
@@ -282,9 +276,6 @@ class SandboxOrder(KeyedRow):
     completes_at = models.DateTimeField()
     returns_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField()
-
-    class Meta:
-        default_permissions = ()
 
     @property
     def account(self) -> str:
@@ -326,8 +317,7 @@ class SandboxCallback(KeyedRow):
 
     objects = CallbackQuerySet.as_manager()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         indexes = [
             models.Index(
                 fields=["due_at", "id"], condition=Q(state="waiting"), name="sandboxcallback_next_due"

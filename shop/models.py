@@ -57,9 +57,8 @@ class Membership(KeyedRow):
     created_at = models.DateTimeField(_("since"))
     ended_at = models.DateTimeField(null=True)
 
-    class Meta:
+    class Meta(KeyedRow.Meta):
         verbose_name, verbose_name_plural = _("person of a merchant"), _("people of merchants")
-        default_permissions = ()
         permissions = [  # of staff
             ("invite_owner", "Can invite owners of shops"),
             ("look_at_shop", "Can look at a shop as its owner sees it"),

@@ -58,8 +58,7 @@ class DatabaseMark(KeyedRow):
     id = models.SmallIntegerField(primary_key=True, default=1)
     installation = models.UUIDField()  # names the list of sent orders in Redis
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [check("databasemark_single_row", Q(id=1))]
 
 
@@ -72,6 +71,5 @@ class DatabaseIdentity(KeyedRow):
     database_oid = models.BigIntegerField()
     timeline = models.BigIntegerField()  # of the write-ahead log: a restore or a promotion begins another
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [check("databaseidentity_single_row", Q(id=1))]

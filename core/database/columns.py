@@ -58,10 +58,11 @@ def known(field: str, choices: type[models.TextChoices], *, name: str) -> models
 
 
 class KeyedRow(models.Model):
-    """A row that is named by its key."""
+    """A row that is named by its key. Nobody gets permissions for it, unless its own Meta says so."""
 
     class Meta:
         abstract = True
+        default_permissions = ()
 
     def __str__(self) -> str:
         return str(self.pk)

@@ -40,8 +40,7 @@ class PageSettings(KeyedRow):
     offers_new_code = models.BooleanField(default=False)
     updated_at = models.DateTimeField()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         verbose_name = verbose_name_plural = "payment page"
         triggers = [
             triggers.Refuse(

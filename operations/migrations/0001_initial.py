@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
                 ('text_sealed', models.TextField(editable=False)),
             ],
             options={
+                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -36,6 +37,7 @@ class Migration(migrations.Migration):
                 ('last_id', core.database.columns.PublicId(db_collation='C', max_length=31)),
             ],
             options={
+                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -50,6 +52,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'permissions': [('view_evidence', 'Can download the evidence of payments')],
+                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -60,7 +63,7 @@ class Migration(migrations.Migration):
                 ('recorded_at', models.DateTimeField()),
             ],
             options={
-                'abstract': False,
+                'default_permissions': ('view',),
             },
         ),
         migrations.CreateModel(
@@ -94,6 +97,7 @@ class Migration(migrations.Migration):
                 ('seconds', models.FloatField()),
             ],
             options={
+                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -126,6 +130,7 @@ class Migration(migrations.Migration):
                 ('seed_sealed', models.TextField(blank=True, editable=False)),
             ],
             options={
+                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -145,6 +150,7 @@ class Migration(migrations.Migration):
                 ('processor_seconds', models.FloatField()),
             ],
             options={
+                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -158,6 +164,7 @@ class Migration(migrations.Migration):
                 ('signature', models.CharField(max_length=88)),
             ],
             options={
+                'abstract': False,
                 'default_permissions': (),
             },
         ),
@@ -167,6 +174,7 @@ class Migration(migrations.Migration):
                 ('bank_transaction_id', core.database.columns.PublicIdKey(db_collation='C', max_length=31, primary_key=True, serialize=False)),
             ],
             options={
+                'abstract': False,
                 'default_permissions': (),
             },
         ),

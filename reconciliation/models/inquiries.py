@@ -68,9 +68,6 @@ class BankRateLimit(KeyedRow):
     batch_count = models.IntegerField(default=0, db_default=0)  # batches so far
     silent_batches = models.IntegerField(default=0)  # batches in a row without any answer
 
-    class Meta:
-        default_permissions = ()
-
 
 class Backoff(KeyedRow):
     """Pauses inquiries for one merchant while the bank does not answer about its payments."""
@@ -80,8 +77,7 @@ class Backoff(KeyedRow):
     silent_batches = models.IntegerField()  # batches in a row without any answer
     retry_at = models.DateTimeField()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [models.UniqueConstraint(fields=["bank", "merchant"], name="backoff_one_per_merchant")]
 
 
@@ -132,8 +128,7 @@ class ScanCursor(KeyedRow):
     # Payments created earlier have been scanned once. A late commit can follow.
     scanned_until = models.DateTimeField()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [check("scancursor_single_row", Q(id=1))]
 
 

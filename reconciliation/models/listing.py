@@ -67,8 +67,7 @@ class ReconciliationException(KeyedRow):
     opened_at = models.DateTimeField()
     search_text = models.TextField(db_collation="C")  # ids and references in capitals
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         verbose_name, verbose_name_plural = "exception", "exceptions"
         indexes = [
             models.Index(fields=["is_sandbox", "opened_at", "id"], name="exception_live_first"),

@@ -101,6 +101,5 @@ class NotificationId(KeyedRow):
         BankNotification, on_delete=models.PROTECT, primary_key=True, related_name="+"
     )
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [triggers.append_only("the ids of notifications are kept")]

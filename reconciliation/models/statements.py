@@ -102,8 +102,7 @@ class StatementPart(KeyedRow):
     number = models.IntegerField()
     content_sealed = models.TextField(editable=False)
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [models.UniqueConstraint(fields=["statement_id", "number"], name="statementpart_once")]
 
     @property

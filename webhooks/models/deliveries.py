@@ -83,9 +83,6 @@ class DeliveryLease(KeyedRow):
     lease_id = models.UUIDField()
     lease_until = models.DateTimeField()
 
-    class Meta:
-        default_permissions = ()
-
 
 class DeliveryAttempt(models.Model):
     """One post and its result. `error` is a class such as `timeout`, never the text of an exception."""

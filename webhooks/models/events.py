@@ -96,8 +96,7 @@ class UnnumberedEvent(KeyedRow):
     id = models.BigIntegerField()
     event_id = PublicId()
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         triggers = [triggers.WrittenByTriggers("only triggers number events")]
 
 
@@ -119,8 +118,7 @@ class FeedBlock(KeyedRow):
     last_event_id = PublicId()  # the largest id of the block
     event_ids = ArrayField(PublicId())
 
-    class Meta:
-        default_permissions = ()
+    class Meta(KeyedRow.Meta):
         constraints = [
             models.UniqueConstraint(fields=["merchant_id", "last_event_id"], name="feedblock_of_event"),
             check("feedblock_sane", Q(first_sequence__gte=1, event_ids__len__range=(1, MAX_BLOCK_EVENTS))),
