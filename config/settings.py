@@ -33,9 +33,7 @@ FIELD_ENCRYPTION_KEYS = env.list("FIELD_ENCRYPTION_KEYS", default=[])  # newest 
 CA_BUNDLE = env.str("CA_BUNDLE", "")  # a file; empty: the public certificate authorities
 REDIS_URL = with_authorities(env.str("REDIS_URL", ""), CA_BUNDLE)
 BASE_URL = env.str("BASE_URL", "").rstrip("/")
-DATABASES: dict[str, dict[str, Any]] = {
-    "default": read_variable("DATABASE_URL", database_url, {"NAME": NO_DATABASE})
-}
+PRIMARY: dict[str, Any] = read_variable("DATABASE_URL", database_url, {"NAME": NO_DATABASE})
 # A standby for lists and exports, see `core.database.replica`. Empty: the primary answers everything.
 REPLICA: dict[str, Any] = read_variable("DATABASE_REPLICA_URL", replica_url, {})
 
@@ -190,7 +188,7 @@ def connected(address: dict[str, Any], connect_seconds: int) -> dict[str, Any]:
     }
 
 
-DATABASES["default"] = connected(DATABASES["default"], connect_seconds=5)
+DATABASES = {"default": connected(PRIMARY, connect_seconds=5)}
 if REPLICA:
     DATABASES["replica"] = connected(REPLICA, connect_seconds=2)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -216,28 +214,10 @@ INSTALLED_APPS = [
     "config.apps.ConfigApp",
     "console.apps.ConsoleApp",
     "shop.apps.ShopApp",
-    "operations",
-    "apidocs",
-    "testclock",
-    "sandbox",
-    "timeline",
-    "reconciliation",
-    "qrcodes",
-    "refunds",
-    "withdrawals",
-    "links",
-    "settlements",
-    "payments",
-    "ledger",
-    "transactions",
-    "webhooks",
-    "transfers",
-    "approvals",
-    "request_log.apps.RequestLogApp",
-    "idempotency",
-    "counts",
-    "merchants",
-    "audit_trail",
+    # Ours, from the top floor to the ground.
+    *("operations", "apidocs", "testclock", "sandbox", "timeline", "reconciliation", "qrcodes", "refunds"),
+    *("withdrawals", "links", "settlements", "payments", "ledger", "transactions", "webhooks", "transfers"),
+    *("approvals", "request_log.apps.RequestLogApp", "idempotency", "counts", "merchants", "audit_trail"),
 ]
 MIDDLEWARE = [
     "core.http.middleware.AccessMiddleware",
