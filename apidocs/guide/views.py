@@ -39,8 +39,8 @@ def guide(request: HttpRequest, name: str = HOME) -> HttpResponse:
         return HttpResponse(page.read(), content_type=MARKDOWN, headers=CACHED)
     menu = [None, *(each for each in PAGES.values() if each.language == page.language), None]
     at, key = menu.index(page), key_for(request)
-    context = {"page": page, "before": menu[at - 1], "after": menu[at + 1]}
-    context |= {"document": document(page, key), "sections": SECTIONS}
+    place = {"page": page, "before": menu[at - 1], "after": menu[at + 1]}
+    context = {"document": document(page, key), "sections": SECTIONS, **place}
     with translation.override(page.language):
         response = render(request, "guide.html", context)
     own = {"Content-Language": page.language} | ({} if key == PLACEHOLDER else {"Cache-Control": "no-store"})

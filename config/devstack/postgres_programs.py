@@ -36,7 +36,7 @@ def major_version(programs: Path) -> int:
 
 def full_version(programs: Path) -> str:
     """The version of the server in a folder, such as `18.6`."""
-    command = [programs / "postgres", "--version"]
+    command = [str(programs / "postgres"), "--version"]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"\d+(\.\d+)?", text)
     return found[0] if found else "0"

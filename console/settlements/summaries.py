@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.timezone import localtime
-from django.utils.translation import gettext as _, ngettext
+from django.utils.translation import gettext as _, gettext_lazy, ngettext
 
 import banks
 from core import clock, money
@@ -76,7 +76,7 @@ def of_transfer(transfer: AcquirerTransfer, now: datetime) -> Summary:
     status = SettlementStatus.ARRIVED
     if is_open:
         status = SettlementStatus.LATE if now >= transfer.expected_at else SettlementStatus.EXPECTED
-    return _with_question(f"{text % words} {_when(status, transfer)}", TONES[status], transfer)
+    return _with_question(f"{text % words} {_when(status, transfer)}", ARRIVAL[status][0], transfer)
 
 
 def of_settlement(settlement: Settlement, now: datetime) -> Summary:
@@ -89,7 +89,7 @@ def of_settlement(settlement: Settlement, now: datetime) -> Summary:
     words = {"merchant": settlement.merchant.name, "net": net, "count": count}
     status = settlement.status_at(now)
     sentence = f"{text % words} {_when(status, settlement)}"
-    return _with_question(sentence, TONES[status], settlement.transfer)
+    return _with_question(sentence, ARRIVAL[status][0], settlement.transfer)
 
 
 def of_question(question: OpenQuestion, now: datetime) -> Summary:
@@ -112,25 +112,21 @@ def difference(question: OpenQuestion) -> str:
     return text % {"amount": money.display(abs(question.difference))}
 
 
-TONES = {
-    SettlementStatus.EXPECTED: "wait",
-    SettlementStatus.LATE: "bad",
-    SettlementStatus.ARRIVED: "good",
-    SettlementStatus.DIFFERS: "bad",
-}
+# The tone of a page, and when its money arrives.
+ARRIVAL = {
+    SettlementStatus.EXPECTED: ("wait", gettext_lazy("It should arrive by %(at)s.")),
+    SettlementStatus.LATE: (
+        "bad", gettext_lazy("It should have arrived by %(at)s: ask the acquirer where it is.")
+    ),
+    SettlementStatus.ARRIVED: ("good", gettext_lazy("It arrived on %(at)s.")),
+    SettlementStatus.DIFFERS: (
+        "bad", gettext_lazy("It arrived on %(at)s, and an amount is not the expected one.")
+    ),
+}  # fmt: skip
 
 
 def _when(status: SettlementStatus, row: AcquirerTransfer | Settlement) -> str:
-    match status:
-        case SettlementStatus.EXPECTED:
-            text = _("It should arrive by %(at)s.")
-        case SettlementStatus.LATE:
-            text = _("It should have arrived by %(at)s: ask the acquirer where it is.")
-        case SettlementStatus.ARRIVED:
-            text = _("It arrived on %(at)s.")
-        case SettlementStatus.DIFFERS:
-            text = _("It arrived on %(at)s, and an amount is not the expected one.")
-    return text % {"at": clock.display(row.arrived_at or row.expected_at)}
+    return str(ARRIVAL[status][1] % {"at": clock.display(row.arrived_at or row.expected_at)})
 
 
 def _with_question(text: str, tone: str, transfer: AcquirerTransfer) -> Summary:
