@@ -95,12 +95,9 @@ class SignedCloseAdmin(ReadOnlyAdmin):
     fields = ["number", "hash", "previous_hash", "signature", "public_key", "file", "body"]
 
     def get_urls(self) -> list[URLPattern]:
-        page = f"{self.opts.app_label}_{self.opts.model_name}"
-        views = {"download": self.download_view, "print": self.print_view}
-        own = [
-            path(f"<str:object_id>/{name}/", self.admin_site.admin_view(view), name=f"{page}_{name}")
-            for name, view in views.items()
-        ]
+        page, guard = f"{self.opts.app_label}_{self.opts.model_name}", self.admin_site.admin_view
+        views = {"download": self.download_view, "print": self.print_view}.items()
+        own = [path(f"<str:object_id>/{name}/", guard(view), name=f"{page}_{name}") for name, view in views]
         return [*own, *super().get_urls()]
 
     def write(self, close: Any) -> bytes:

@@ -15,10 +15,8 @@ register = template.Library()
 def staff_acts(context: Any, object_type: str, object_id: Any) -> dict[str, Any]:
     """Show the newest acts on an object and the parts that its page names, and a link to all of them."""
     records = presentation.acts_on(object_type, str(object_id), context.get("parts_with_acts", ()))
-    return {
-        "acts": [(each, presentation.who(each), presentation.changes(each)) for each in records],
-        "all_url": _search_url(context, object_id),
-    }
+    acts = [(each, presentation.who(each), presentation.changes(each)) for each in records]
+    return {"acts": acts, "all_url": _search_url(context, object_id)}
 
 
 @register.inclusion_tag("admin/acts_of.html", takes_context=True)
@@ -26,11 +24,9 @@ def acts_of(context: Any, actor: str) -> dict[str, Any]:
     """Show the newest acts of a person, for readers of the audit trail."""
     all_url = _search_url(context, actor)
     records = presentation.acts_of(actor) if all_url else []
-    names = presentation.object_names(records)
-    return {
-        "acts": [(each, name, presentation.page_of(each)) for each, name in zip(records, names, strict=True)],
-        "all_url": all_url,
-    }
+    named = zip(records, presentation.object_names(records), strict=True)
+    acts = [(each, name, presentation.page_of(each)) for each, name in named]
+    return {"acts": acts, "all_url": all_url}
 
 
 def _search_url(context: Any, text: Any) -> str | None:

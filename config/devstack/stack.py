@@ -92,10 +92,8 @@ class Stack:
 
     def _postgres(self) -> dict[str, str]:
         self.instance.check_room()
-        owner, service = (
-            self.instance.secret(name, secrets.token_hex)
-            for name in ("postgres_password", "postgres_service_password")
-        )
+        names = ("postgres_password", "postgres_service_password")
+        owner, service = (self.instance.secret(name, secrets.token_hex) for name in names)
         port = self.instance.port("postgres")
         cluster = Cluster(self.instance.folder, port, owner, POSTGRES_OPTIONS, service)
         self.supervisor.keep(cluster.prepare())

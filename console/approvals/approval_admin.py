@@ -279,10 +279,8 @@ def _requester(approval: Approval) -> str:
     key = ApiKey.objects.filter(public_id=public_id).first() if kind == "key" else None
     if key is None:
         return request_context.display_name(approval.requested_by)
-    text = _("API key %(key)s, issued by %(issuer)s") % {
-        "key": public_id,
-        "issuer": request_context.display_name(key.issued_by),
-    }
+    words = {"key": public_id, "issuer": request_context.display_name(key.issued_by)}
+    text = _("API key %(key)s, issued by %(issuer)s") % words
     return _link("admin:merchants_apikey_change", key.pk, text)
 
 

@@ -220,10 +220,8 @@ def _endpoints(mode: Mode) -> Notice:
 def _deliveries(mode: Mode, now: datetime) -> Notice:
     label, url = _("Deliveries"), _list("webhooks_delivery", mode)
     backlog = deliveries.backlog(now, admin_lists.MAX_COUNTED, mode=mode)
-    text = _("%(due)s due, %(paused)s wait for their endpoint") % {
-        "due": _bounded(backlog.due),
-        "paused": _bounded(backlog.paused),
-    }
+    words = {"due": _bounded(backlog.due), "paused": _bounded(backlog.paused)}
+    text = _("%(due)s due, %(paused)s wait for their endpoint") % words
     seconds = deliveries.oldest_due_seconds(now, mode=mode)
     return Notice(label, text, f"{url}&state__exact=pending", "bad" if seconds > 60 else "good")
 

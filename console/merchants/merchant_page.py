@@ -62,14 +62,6 @@ class Step:
     links: Sequence[ActLink] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShownKey:
-    key: ApiKey
-    state: SafeString
-    scopes: str
-    links: Sequence[ActLink]
-
-
 class MerchantPageAdmin(MerchantAdmin):
     change_form_template = "admin/merchant.html"
     object_acts = MerchantAdmin.object_acts + CONNECTION_ACTS + fee_acts.FEE_ACTS + PAYOUT_ACTS
@@ -141,11 +133,12 @@ def _newest_keys(merchant: Merchant) -> Iterable[ApiKey]:
     return merchant.keys.order_by(F("revoked_at").desc(nulls_first=True), "-created_at")[:MAX_ROWS]
 
 
-def _keys(request: HttpRequest, merchant: Merchant, now: datetime) -> Iterator[ShownKey]:
+def _keys(request: HttpRequest, merchant: Merchant, now: datetime) -> Iterator[dict[str, Any]]:
     pages: Any = admin.site.get_model_admin(ApiKey)
     for key in _newest_keys(merchant):
         scopes = _("all") if key.scopes == list(Scope.values) else ", ".join(key.scopes)
-        yield ShownKey(key, _state(key, now), scopes, pages.act_links(request, key))
+        links = pages.act_links(request, key)
+        yield {"key": key, "state": _state(key, now), "scopes": scopes, "links": links}
 
 
 def _state(key: ApiKey, now: datetime) -> SafeString:

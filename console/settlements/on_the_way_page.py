@@ -1,6 +1,6 @@
 """The page *On the way*: what acquirers owe, their open transfers, and what a person must look at."""
 
-from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import permission_required
@@ -13,24 +13,12 @@ import banks
 from console.settlements import summaries
 from core import clock
 from core.console import sites
-from core.console.summaries import Summary
 from merchants import modes
 from payments.cards import ACQUIRERS
 from settlements import on_the_way
-from settlements.models import AcquirerTransfer, OpenQuestion
-from settlements.on_the_way import OnTheWay
+from settlements.models import AcquirerTransfer
 
 MAX_ROWS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    name: str
-    summary: Summary
-    owed: OnTheWay
-    charges_url: str
-    transfers: list[AcquirerTransfer]
-    questions: list[OpenQuestion]
 
 
 @permission_required("settlements.view_acquirertransfer", raise_exception=True)
@@ -39,17 +27,17 @@ def view(request: HttpRequest) -> HttpResponse:
     return sites.page(request, "admin/on_the_way.html", _("On the way"), part=part, now=clock.now())
 
 
-def _part(acquirer: str) -> Part:
+def _part(acquirer: str) -> dict[str, Any]:
     owed, now = on_the_way.read(acquirer), clock.now()
     transfers = AcquirerTransfer.objects.filter(acquirer=acquirer).open().order_by("created_at")[:MAX_ROWS]
     questions = list(summaries.open_questions(acquirer=acquirer)[:MAX_ROWS])
     late = sum(each.expected_at < now for each in transfers)
     charges = reverse("admin:payments_cardcharge_changelist")
-    return Part(
-        name=str(capfirst(banks.title(acquirer))),
-        summary=summaries.of_acquirer(owed, late, len(questions)),
-        owed=owed,
-        charges_url=f"{charges}?{urlencode({'on_the_way': acquirer})}",
-        transfers=list(transfers),
-        questions=questions,
-    )
+    return {
+        "name": str(capfirst(banks.title(acquirer))),
+        "summary": summaries.of_acquirer(owed, late, len(questions)),
+        "owed": owed,
+        "charges_url": f"{charges}?{urlencode({'on_the_way': acquirer})}",
+        "transfers": list(transfers),
+        "questions": questions,
+    }

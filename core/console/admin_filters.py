@@ -82,11 +82,8 @@ class AmountFilter(TypedFilter):
 
     @property
     def fields(self) -> list[TypedField]:
-        labels = (_("From, in baht"), _("To, in baht"))
-        return [
-            TypedField(name, label, self.value(name), is_amount=True)
-            for name, label in zip(self.parameters, labels, strict=True)
-        ]
+        named = zip(self.parameters, (_("From, in baht"), _("To, in baht")), strict=True)
+        return [TypedField(name, label, self.value(name), is_amount=True) for name, label in named]
 
     @property
     def error(self) -> str:
