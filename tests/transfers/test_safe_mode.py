@@ -180,7 +180,7 @@ def test_order_that_waited_for_approval_is_among_the_newest(
     send_new_order(handler)
     waited = Transfer.objects.get()
     send_new_order(handler)
-    rewrite(f"UPDATE transfers_transfer SET submitted_at = now() + interval '1 s' WHERE id = '{waited.id}'")
+    rewrite(f"UPDATE transfers_transfer SET submitted_at = now() + interval '1 h' WHERE id = '{waited.id}'")
     assert not safe_mode.check(now=clock.now())
     lose(waited)
     assert found_missing() == [waited.id]
