@@ -143,7 +143,7 @@ def test_command_closes_all_days_that_have_ended(shop: Shop, day: date, noon: da
     with time_machine.travel(noon + timedelta(days=3), tick=False) as now:
         lines = run("--first", day.isoformat()).splitlines()
         assert [line[:10] for line in lines] == [(day + timedelta(days=n)).isoformat() for n in range(3)]
-        assert run() == ""
+        assert run() == "No day to close: each that ended over ten minutes ago is closed.\n"
         now.shift(timedelta(days=1))
         assert run().startswith((day + timedelta(days=3)).isoformat())
     assert list(DailyClose.objects.values_list("number", flat=True).order_by("number")) == [1, 2, 3, 4]
