@@ -50,7 +50,7 @@ def test_another_person_approves(page: Page, colleague: Page, shop_client: ShopC
     shop_client.pay(code, "late")
     open_exception(colleague, code["payment_id"])
     colleague.get_by_role("link", name="Send to another account").click()
-    colleague.get_by_label("Bank", exact=True).fill("KBANK")
+    colleague.get_by_label("Bank", exact=True).select_option("004")
     colleague.get_by_label("Account", exact=True).fill("4051234567")
     colleague.get_by_label("Account holder").fill("Somying")
     colleague.get_by_label("Reason").fill("The payer moved to another bank")
