@@ -18,12 +18,16 @@ local burst = tonumber(ARGV[2])
 local wanted = tonumber(ARGV[3])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
--- Not later than a whole burst: the clock may have been set back, or another server may have taken over.
-local arrival = math.min(math.max(tonumber(redis.call('GET', KEYS[1]) or now), now), now + burst * interval)
-local room = math.floor((now + burst * interval - arrival) / interval + 0.000001)
+local latest = now + burst * interval
+local stored = tonumber(redis.call('GET', KEYS[1]) or now)
+local arrival = math.min(math.max(stored, now), latest)
+local room = math.floor((latest - arrival) / interval + 0.000001)
 if room < 1 then
-  local wait = arrival + interval - burst * interval - now
-  return {0, 0, math.ceil(wait / 1000), math.ceil((arrival - now) / 1000)}
+  -- The clock may have been set back, or another server may have taken over: from now on a whole burst away.
+  if stored > latest then
+    redis.call('SET', KEYS[1], string.format('%.0f', latest), 'PX', math.ceil((latest - now) / 1000) + 1000)
+  end
+  return {0, 0, math.ceil((arrival + interval - latest) / 1000), math.ceil((arrival - now) / 1000)}
 end
 local taken = math.min(wanted, room)
 arrival = arrival + taken * interval

@@ -75,6 +75,21 @@ def test_clock_that_is_set_back_by_a_day_refuses_a_key_for_no_day() -> None:
     assert room is not None and room.wait_ms <= 1000 * INTERVAL
 
 
+@pytest.mark.slow
+def test_key_of_a_clock_that_is_set_back_is_allowed_again_after_the_wait(settings: Settings) -> None:
+    settings.RATE_LIMIT, settings.RATE_LIMIT_BURST = 5, 1
+
+    def is_allowed() -> bool:
+        room = key_rate_limit.take("key")
+        return room is not None and room.allowed
+
+    assert is_allowed()
+    redis.try_call(lambda client: client.incrby("rate:key", 86_400 * 1_000_000))
+    redis.try_call(lambda client: client.expire("rate:key", 86_400))  # its end is of the same clock
+    assert not is_allowed()
+    wait_until(is_allowed, 60)
+
+
 @pytest.mark.usefixtures("rare")
 def test_rate_limit_is_separate_for_each_api_key(shop: Shop, other_shop: Shop) -> None:
     asked = (shop, shop, shop, shop, other_shop, shop)
