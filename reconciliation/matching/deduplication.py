@@ -245,8 +245,6 @@ def _reversal_candidates(reversal: BankTransaction, debits: list[BankTransaction
 
 
 def _new_details(bank_transaction: BankTransaction, other: BankTransaction) -> dict[str, str]:
-    if bank_transaction.payer_account_digest and not bank_transaction.payer_account_sealed:
-        return {}  # what was erased does not come back
     details = {name: getattr(other, name) for name in OPTIONAL_FIELDS if not getattr(bank_transaction, name)}
     # An account number is only valid together with its bank.
     is_same_bank = bank_transaction.payer_bank_code in ("", other.payer_bank_code)
@@ -257,7 +255,17 @@ def _new_details(bank_transaction: BankTransaction, other: BankTransaction) -> d
             "payer_account_sealed": sealed.token,
             "payer_account_digest": sealed.digest,
         }
-    return {field: value for field, value in details.items() if value}
+    found = {field: value for field, value in details.items() if value}
+    return {} if found and _is_erased(bank_transaction) else found  # what was erased does not come back
+
+
+def _is_erased(bank_transaction: BankTransaction) -> bool:
+    """Whether an erasure has emptied it. Without an account, only its reports show that."""
+    if bank_transaction.payer_account_digest:
+        return not bank_transaction.payer_account_sealed
+    messages = BankNotification.objects.filter(bank_transaction=bank_transaction, body_sealed="")
+    lines = StatementLine.objects.filter(bank_transaction=bank_transaction, line_sealed="")
+    return bool(messages.exists() or lines.exists())
 
 
 def _truncate_to_second(moment: datetime) -> datetime:

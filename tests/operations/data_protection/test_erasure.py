@@ -195,13 +195,14 @@ def test_second_erasure_finds_nothing(selection: erasure.Selection) -> None:
     assert not erasure.erase(selection)
 
 
+@pytest.mark.parametrize("account", [{"payer_account": ACCOUNT}, {"payer_account": ""}])
 def test_repeated_notification_does_not_bring_an_erased_payer_back(
-    shop: Shop, bank: SandboxBankClient
+    shop: Shop, bank: SandboxBankClient, account: dict[str, str]
 ) -> None:
-    payer = {"payer_name": NAME, "payer_bank_code": BANK, "payer_account": ACCOUNT}
+    payer = {"payer_name": NAME, "payer_bank_code": BANK, **account}
     notification = bank.notification(shop.qr_code(), **payer)
     bank.post(notification)
-    run_erase(f"{BANK}:{ACCOUNT}", "--yes")
+    run_erase(f"{BANK}:{NAME}", "--yes")
     assert bank.post(notification).status_code == 200
     assert [each.payer_name for each in BankTransaction.objects.all()] == [""]
     assert [each.payer_name for each in Payment.objects.all()] == [None]
