@@ -40,7 +40,7 @@ CODES_KEPT = (20, 200, 4)
 SPELLINGS = (MAX_SPELLINGS, 1_500, 30)
 
 # Among a merchant's codes of those days: unpaid ones with this amount, and ones that share a third of the
-# reference, as each similar one does.
+# reference, as each similar one does. An index has those of each status in the order of time alone.
 FIND_CODES = f"""
 SELECT query.id, found.payment_id FROM reconciliation_banktransaction query
 JOIN merchants_merchant m ON (query.bank, query.biller_id) IN ({OF_MERCHANT})
@@ -50,10 +50,13 @@ CROSS JOIN LATERAL (
 ) reported
 CROSS JOIN LATERAL (
     SELECT code.payment_id FROM (
-        SELECT id, amount, status, created_at FROM payments_payment
-        WHERE merchant_id = m.id AND qr_code_id IS NOT NULL
-            AND created_at BETWEEN query.paid_at - %(search_before)s
-                AND least(query.paid_at + %(search_after)s, query.received_at)
+        SELECT of_status.* FROM unnest(%(statuses)s::text[]) AS kind (status), LATERAL (
+            SELECT id, amount, status, created_at FROM payments_payment
+            WHERE merchant_id = m.id AND status = kind.status AND qr_code_id IS NOT NULL
+                AND created_at BETWEEN query.paid_at - %(search_before)s
+                    AND least(query.paid_at + %(search_after)s, query.received_at)
+            ORDER BY created_at DESC LIMIT %(max_searched)s
+        ) AS of_status
         ORDER BY created_at DESC, id DESC LIMIT %(max_searched)s
     ) recent JOIN qrcodes_qrcode code ON code.payment_id = recent.id
     CROSS JOIN LATERAL (
@@ -144,6 +147,7 @@ def _find_codes(bank_transactions: Sequence[BankTransaction]) -> defaultdict[str
     """Return the payments of candidate QR codes by bank transaction id."""
     values = {
         "ids": [each.id for each in bank_transactions],
+        "statuses": PaymentStatus.values,
         "search_before": SEARCH_BEFORE,
         "search_after": SEARCH_AFTER,
         "max_searched": _share(PAYMENTS_SEARCHED, len(bank_transactions)),

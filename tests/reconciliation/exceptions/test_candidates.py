@@ -1,11 +1,15 @@
 """Candidates: similar references, and which payments are shown for held money."""
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 import time_machine
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from core.database import rows
 from core.thai import thaiqr
 from payments.models import Payment
 from reconciliation.exceptions import candidates
@@ -236,3 +240,15 @@ def test_candidates_of_many_bank_transactions_take_two_queries(
     assert all(near.payment.amount == near.code.payment.amount for each in found.values() for near in each)
     assert {len(each) for each in found.values()} == {4}
     assert Payment.objects.count() == 12
+
+
+def test_newest_payments_of_each_status_are_read_in_order(shop: Shop, bank: SandboxBankClient) -> None:
+    """No index has all payments of a merchant in order: then its whole history of them would be read."""
+    bank_transaction = reported(bank, shop.qr_code(), reference1="NOBODYKNOWSTHIS00000")
+    for each in ("seqscan", "bitmapscan"):  # the tables of the test are small
+        rows.run(f"SET LOCAL enable_{each} = off", [])
+    with CaptureQueriesContext(connection) as queries:
+        candidates.find([bank_transaction])
+    found = rows.run(f"EXPLAIN {queries[0]['sql']}", [])
+    plan = "\n".join(line for (line,) in found.fetchall())
+    assert re.search(r"Backward using payment_filtered .*\n *Index Cond: .*kind\.status", plan), plan
