@@ -44,8 +44,8 @@ endef
 test-quick: $(VENV)/.dev ## Run the quick tests: a minute on two cores
 	@$(call test,-m "not slow" --ignore tests/systems)
 
-test: $(VENV)/.dev ## Run all that a change can break every day: nine minutes on two cores
-	@echo "All tests of a day take about nine minutes on two cores. Run the quick ones alone with: make test-quick"
+test: $(VENV)/.dev ## Run all that a change can break every day: ten minutes on two cores
+	@echo "All tests of a day take about ten minutes on two cores. Run the quick ones alone with: make test-quick"
 	@$(call test,--ignore tests/systems --dist loadfile --no-loadscope-reorder)
 
 test-systems: $(VENV)/.dev ## Run what needs servers, machines and programs of its own: fail-over, restores, installation
