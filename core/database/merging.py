@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 
 from django.db.models import Field, Model, QuerySet
 
-Q = TypeVar("Q", bound=QuerySet[Any])
+Rows = TypeVar("Rows", bound=QuerySet[Any])
 
 
-def named(rows: Q, kind_columns: Sequence[str]) -> Q:
+def named(rows: Rows, kind_columns: Sequence[str]) -> Rows:
     """The same rows, with each value of these columns in the condition: so the index bounds their time."""
     return rows.filter(**{f"{each}__in": _values(rows.model, each) for each in kind_columns})
 
 
-def page(rows: Q, kind_columns: Sequence[str], start: int, stop: int) -> Q:
+def page(rows: Rows, kind_columns: Sequence[str], start: int, stop: int) -> Rows:
     """Rows `start` until before `stop`."""
     if not kind_columns:
         return rows[start:stop]
